@@ -1,0 +1,275 @@
+"""Reading and writing, the same on three databases.
+
+The edge (a route, a job, a command) opens the transaction; services take the session and never commit.
+"""
+
+import asyncio
+import inspect
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, cast
+
+from sqlalchemy import URL, event, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
+
+from refract.core.faults import meaning
+from refract.core.settings import Dialect, Settings
+
+LOCK_WAIT_SECONDS = 5
+CONNECT_SECONDS = 3
+Hook = Callable[[], Awaitable[None] | None]
+
+
+class ReadSession(AsyncSession):
+    """A session that may only look. Nothing added to it is ever written."""
+
+    @property
+    def dialect(self) -> Dialect:
+        return dialect_of(self.get_bind().dialect.name)
+
+
+class WriteSession(ReadSession):
+    """A session inside a transaction that its opener commits."""
+
+    def after_commit(self, hook: Hook) -> None:
+        """Run this once, after the commit; never when the transaction fails."""
+        self.info.setdefault("after_commit", []).append(hook)
+
+
+class _ReadOnly(Session):
+    def flush(self, objects: Any = None) -> None:
+        if self.new or self.dirty or self.deleted:
+            problem = "a read session was asked to write"
+            raise TypeError(problem)
+        super().flush(objects)
+
+
+def dialect_of(name: str) -> Dialect:
+    return "mysql" if name in ("mysql", "mariadb") else "postgresql" if name == "postgresql" else "sqlite"
+
+
+class Enclosing:
+    """One transaction around several blocks: the first `write()` opens it, later ones join, the owner ends it."""
+
+    def __init__(self, db: "Database", begin: Callable[[WriteSession], Awaitable[None]]) -> None:
+        self.db = db
+        self.session: WriteSession | None = None
+        self.failed = False
+        self._begin = begin
+
+    async def join(self) -> WriteSession:
+        if self.session is None:
+            self.session = self.db.open_writer()
+            await self.session.connection()
+            await self._begin(self.session)
+        return self.session
+
+
+_enclosing: ContextVar[Enclosing | None] = ContextVar("refract_enclosing", default=None)
+
+
+class Database:
+    """Engines and sessions. On SQLite one connection writes and others read; servers have one pool."""
+
+    def __init__(self, settings: Settings) -> None:
+        url = make_url(settings.effective_database_url)
+        self.dialect: Dialect = settings.dialect
+        self.url = url
+        if self.dialect == "sqlite":
+            self._writer = _sqlite_engine(url, write=True)
+            self._reader = _sqlite_engine(url, write=False)
+        else:
+            self._writer = self._reader = _server_engine(url, self.dialect, settings.database_pool_size)
+
+    @property
+    def engine(self) -> AsyncEngine:
+        """The engine that may write: for migrations and bulk statements at driver level."""
+        return self._writer
+
+    @property
+    def reading_engine(self) -> AsyncEngine:
+        return self._reader
+
+    def open_writer(self) -> WriteSession:
+        return WriteSession(self._writer, expire_on_commit=False, autoflush=True)
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[ReadSession]:
+        """A session for looking. It sees what was committed when its first statement ran, or later."""
+        async with ReadSession(self._reader, sync_session_class=_ReadOnly, expire_on_commit=False, autoflush=False) as session:
+            with _translated():
+                yield session
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[WriteSession]:
+        """A transaction: committed when the block ends, rolled back when it raises, hooks run after the commit."""
+        around = _enclosing.get()
+        if around is not None and around.db is self:
+            with _translated():
+                try:
+                    yield await around.join()
+                except BaseException:
+                    around.failed = True
+                    raise
+            return
+        session = self.open_writer()
+        with _translated():
+            try:
+                await session.connection()
+                yield session
+                await session.commit()
+            except BaseException:
+                await _undo(session)
+                raise
+            finally:
+                await asyncio.shield(session.close())
+        await _run_hooks(session)
+
+    @asynccontextmanager
+    async def enclosing(self, begin: Callable[[WriteSession], Awaitable[None]]) -> AsyncIterator[Enclosing]:
+        """Let every `write()` of this task share one transaction, which commits when this block ends.
+
+        `begin` runs in it first. Nothing is opened for a task that never writes.
+        """
+        around = Enclosing(self, begin)
+        token = _enclosing.set(around)
+        with _translated():
+            try:
+                yield around
+                if around.session is not None:
+                    await (_undo(around.session) if around.failed else around.session.commit())
+            except BaseException:
+                around.failed = True
+                if around.session is not None:
+                    await _undo(around.session)
+                raise
+            finally:
+                _enclosing.reset(token)
+                if around.session is not None:
+                    await asyncio.shield(around.session.close())
+        if around.session is not None and not around.failed:
+            await _run_hooks(around.session)
+
+    async def close(self) -> None:
+        await self._writer.dispose()
+        if self._reader is not self._writer:
+            await self._reader.dispose()
+
+
+async def _undo(session: WriteSession) -> None:
+    session.info.pop("after_commit", None)
+    try:
+        await asyncio.shield(session.rollback())
+    except (SQLAlchemyError, OSError):
+        await session.invalidate()  # the connection is gone, and with it the transaction
+
+
+async def _run_hooks(session: WriteSession) -> None:
+    for hook in session.info.pop("after_commit", []):
+        result = hook()
+        if inspect.isawaitable(result):
+            await result
+
+
+class _translated:  # noqa: N801 - reads as a verb where it is used
+    """Driver errors that time can heal become the product's words."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and (word := meaning(error)) is not None:
+            raise word from error
+
+
+def _sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
+    path = url.database
+    if not path or path == ":memory:":
+        problem = "SQLite needs a file: an in-memory database cannot be shared by readers and the writer"
+        raise ValueError(problem)
+    if write:
+        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = create_async_engine(
+        URL.create("sqlite+aiosqlite", database=path),
+        poolclass=AsyncAdaptedQueuePool,
+        pool_size=1 if write else 4,
+        max_overflow=0,
+        pool_timeout=2 * LOCK_WAIT_SECONDS,
+        connect_args={"timeout": LOCK_WAIT_SECONDS},
+    )
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+        cast("Any", connection).isolation_level = None  # we say BEGIN ourselves
+        cursor = connection.cursor()
+        pragmas = ["foreign_keys = ON", "synchronous = NORMAL", "temp_store = MEMORY", "cache_size = -16000"]
+        for pragma in [*(["journal_mode = WAL"] if write else ["query_only = ON"]), *pragmas]:
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: Any) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+def _server_engine(url: URL, dialect: Dialect, pool_size: int) -> AsyncEngine:
+    query = {name: value for name, value in url.query.items() if isinstance(value, str)}
+    options: dict[str, Any]
+    if dialect == "postgresql":
+        mode = query.pop("sslmode", query.pop("ssl", None))
+        options = {
+            "timeout": CONNECT_SECONDS,
+            "server_settings": {"lock_timeout": f"{LOCK_WAIT_SECONDS}s", "timezone": "UTC", "application_name": "refract"},
+            **({"ssl": mode} if mode else {}),
+        }
+        driver = "postgresql+asyncpg"
+    else:
+        options = {"connect_timeout": CONNECT_SECONDS, "charset": "utf8mb4", **_mysql_tls(query)}
+        driver = "mysql+asyncmy"
+    engine = create_async_engine(
+        url.set(drivername=driver, query=query),
+        isolation_level="READ COMMITTED",
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=LOCK_WAIT_SECONDS,
+        pool_pre_ping=True,
+        pool_recycle=1800,
+        connect_args=options,
+    )
+    if dialect == "mysql":
+
+        @event.listens_for(engine.sync_engine, "connect")
+        def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+            cursor = connection.cursor()
+            cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {LOCK_WAIT_SECONDS}, time_zone = '+00:00'")
+            cursor.close()
+
+    return engine
+
+
+def _mysql_tls(query: dict[str, str]) -> dict[str, Any]:
+    """`?ssl=true` asks for a certificate that the system trusts, `?ssl_ca=FILE` for one signed by that authority."""
+    authority = query.pop("ssl_ca", None)
+    wanted = query.pop("ssl", "false").lower() in ("true", "1", "require", "required", "verify-full")
+    return {"ssl": ssl.create_default_context(cafile=authority)} if wanted or authority else {}
+
+
+def count_statements(engine: AsyncEngine, counter: Callable[[str], None]) -> Callable[[], None]:
+    """Tell `counter` of every statement; the answer stops it. Tests of query counts stand on this."""
+
+    def told(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        counter(statement)
+
+    event.listen(engine.sync_engine, "before_cursor_execute", told)
+    return lambda: event.remove(engine.sync_engine, "before_cursor_execute", told)
+
+

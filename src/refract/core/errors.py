@@ -1,0 +1,117 @@
+"""Errors are product words: a feature subclasses one of these kinds, and its docstring is the sentence that people read."""
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """Which part of the input was wrong, and what would put it right."""
+
+    field: str
+    message: str
+
+
+class RefractError(Exception):
+    """Something went wrong."""
+
+    status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 1
+    code: ClassVar[str] = "INTERNAL_ERROR"
+    template: ClassVar[str] = "Something went wrong."
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).upper()
+        cls.template = " ".join((cls.__doc__ or cls.template).split())
+
+    def __init__(self, *, errors: list[FieldError] | None = None, **facts: object) -> None:
+        self.errors = errors or []
+        self.facts = facts
+        self.message = self.template.format_map(facts)
+        super().__init__(self.message)
+
+
+class Malformed(RefractError):
+    """The request could not be read."""
+
+    status = 400
+    exit_code = 2
+
+
+class Unauthenticated(RefractError):
+    """Sign in, or send a valid API key."""
+
+    status = 401
+
+
+class Forbidden(RefractError):
+    """This is not allowed with the rights that came with the request."""
+
+    status = 403
+
+
+class NotFound(RefractError):
+    """There is nothing here."""
+
+    status = 404
+
+
+class Conflict(RefractError):
+    """This does not fit the current state."""
+
+    status = 409
+
+
+class Stale(RefractError):
+    """Somebody changed this in the meantime: load it again and repeat the change."""
+
+    status = 412
+
+
+class Invalid(RefractError):
+    """Some values are not acceptable."""
+
+    status = 422
+    exit_code = 2
+
+
+class Limited(RefractError):
+    """Too many requests: try again in {retry_after} seconds."""
+
+    status = 429
+
+    def __init__(self, *, retry_after: int, limit: int = 0, remaining: int = 0, **facts: object) -> None:
+        self.retry_after = max(1, retry_after)
+        self.limit = limit
+        self.remaining = remaining
+        super().__init__(retry_after=self.retry_after, limit=limit, **facts)
+
+
+class Unavailable(RefractError):
+    """A part that this needs is not answering: try again in a moment."""
+
+    status = 503
+    retry_after: ClassVar[int] = 2
+
+
+KINDS: tuple[type[RefractError], ...] = (Malformed, Unauthenticated, Forbidden, NotFound, Conflict, Stale, Invalid, Limited, Unavailable)
+
+
+class StoreUnavailable(Unavailable):
+    """The database is not answering: nothing was changed, try again in a moment."""
+
+
+class StoreBusy(Unavailable):
+    """The database is busy with other changes: nothing was changed, try again in a moment."""
+
+
+class StoreFull(Unavailable):
+    """The disk under the database is full: nothing was changed. Free some space and try again."""
+
+
+class ConfigurationError(RefractError):
+    """{problem} {remedy}"""
+
+    exit_code = 2

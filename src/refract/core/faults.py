@@ -1,0 +1,50 @@
+"""What a database driver's error means for the person who waits."""
+
+import errno
+from typing import cast
+
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from refract.core.errors import StoreBusy, StoreFull, StoreUnavailable, Unavailable
+
+_BUSY_STATES = {"40001", "40P01", "55P03", "57014"}  # serialisation, deadlock, lock not available, statement time-out
+_BUSY_NUMBERS = {1205, 1213, 1020}  # MariaDB: lock wait, deadlock, record changed since last read
+_FULL_STATES = {"53100"}
+_FULL_NUMBERS = {1021, 1114, 3}
+_GONE_NUMBERS = {1040, 1053, 1152, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
+_GONE_PREFIXES = ("08", "57P", "53300")
+
+
+def meaning(error: BaseException) -> Unavailable | None:
+    """The product's word for an error that time or an operator can heal; None for one that is ours."""
+    if isinstance(error, PoolTimeout):
+        return StoreBusy()
+    if isinstance(error, OSError):
+        return StoreFull() if error.errno == errno.ENOSPC else StoreUnavailable()
+    if isinstance(error, IntegrityError) or not isinstance(error, DBAPIError):
+        return None
+    return _of_driver(error)
+
+
+def _of_driver(error: DBAPIError) -> Unavailable | None:
+    original = cast("BaseException | None", error.orig)
+    state, number, text = _facts(original)
+    if state in _BUSY_STATES or number in _BUSY_NUMBERS or "database is locked" in text or "database table is locked" in text:
+        return StoreBusy()
+    if state in _FULL_STATES or number in _FULL_NUMBERS or "disk is full" in text:
+        return StoreFull()
+    if error.connection_invalidated or isinstance(error, InterfaceError) or number in _GONE_NUMBERS or state.startswith(_GONE_PREFIXES):
+        return StoreUnavailable()
+    if isinstance(error, OperationalError) and ("unable to open database" in text or "disk i/o error" in text or "readonly database" in text):
+        return StoreUnavailable()
+    return None
+
+
+def _facts(original: BaseException | None) -> tuple[str, int, str]:
+    """SQLSTATE, MariaDB's error number and the text, whichever of them the driver gives."""
+    if original is None:
+        return "", 0, ""
+    state = getattr(original, "sqlstate", None) or getattr(original, "pgcode", None) or ""
+    first = original.args[0] if original.args else None
+    return str(state), first if isinstance(first, int) else 0, str(original).lower()

@@ -1,0 +1,121 @@
+"""Snowflake ids (41 bits of milliseconds since 2024, 10 of worker, 12 of sequence) and the Base62 codes made of them."""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from refract.core.clock import Clock
+from refract.core.errors import Unavailable
+
+ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
+EPOCH_MS = int(EPOCH.timestamp() * 1000)
+WORKERS = 1 << 10
+MAX_ID = (1 << 63) - 1
+_SEQUENCES = 1 << 12
+_VALUES = {character: value for value, character in enumerate(ALPHABET)}
+_LONGEST = 11
+_PATIENCE_MS = 10
+
+
+class ClockWentBack(Unavailable):
+    """The clock of this machine stepped back by {milliseconds} ms: no id is given until it has caught up."""
+
+
+class WorkerIdLost(Unavailable):
+    """This process could not renew its worker id in time, so it gives no new ids for now."""
+
+
+def encode(number: int) -> str:
+    """The Base62 text of a number."""
+    if number < 0:
+        problem = f"a code is made of a non-negative number: {number}"
+        raise ValueError(problem)
+    text = ""
+    while True:
+        number, digit = divmod(number, 62)
+        text = ALPHABET[digit] + text
+        if not number:
+            return text
+
+
+def decode(code: str) -> int | None:
+    """The number behind a canonical code; None for a leading zero, a foreign character or more than 63 bits."""
+    if not code or len(code) > _LONGEST or (code[0] == "0" and len(code) > 1):
+        return None
+    number = 0
+    for character in code:
+        value = _VALUES.get(character)
+        if value is None:
+            return None
+        number = number * 62 + value
+    return number if number <= MAX_ID else None
+
+
+def created_at(snowflake: int) -> datetime:
+    """The moment a Snowflake was made."""
+    return EPOCH + timedelta(milliseconds=snowflake >> 22)
+
+
+def first_id_at(moment: datetime) -> int:
+    """The smallest Snowflake of that moment's millisecond."""
+    return max(0, (moment - EPOCH) // timedelta(milliseconds=1)) << 22
+
+
+class Snowflakes:
+    """Ids that never repeat: not within a process, not across processes with different workers, not when the clock steps back.
+
+    `floor_ms` is the latest millisecond that an earlier holder of the same worker id may have used.
+    """
+
+    def __init__(
+        self, worker: int, clock: Clock, *, floor_ms: int = 0, may_issue: Callable[[], bool] = lambda: True, wait: Callable[[float], None] = time.sleep
+    ) -> None:
+        if not 0 <= worker < WORKERS:
+            problem = f"a worker id lies between 0 and {WORKERS - 1}: {worker}"
+            raise ValueError(problem)
+        self.worker = worker
+        self.last_ms = floor_ms
+        self._clock = clock
+        self._sequence = _SEQUENCES - 1  # the floor's own millisecond is used up
+        self._may_issue = may_issue
+        self._wait = wait
+        self._lock = threading.Lock()
+
+    def next_id(self) -> int:
+        return self.next_ids(1)[0]
+
+    def next_ids(self, count: int) -> list[int]:
+        """Several ids at once, ascending."""
+        if not self._may_issue():
+            raise WorkerIdLost
+        with self._lock:
+            return [self._one() for _ in range(count)]
+
+    def _one(self) -> int:
+        now = self._now_ms()
+        if now < self.last_ms:
+            now = self._wait_for(self.last_ms)
+        if now == self.last_ms:
+            self._sequence += 1
+            if self._sequence >= _SEQUENCES:
+                now = self._wait_for(self.last_ms + 1)
+        if now > self.last_ms:
+            self.last_ms = now
+            self._sequence = 0
+        return now << 22 | self.worker << 12 | self._sequence
+
+    def _wait_for(self, target_ms: int) -> int:
+        for _ in range(_PATIENCE_MS * 4):
+            now = self._now_ms()
+            if now >= target_ms:
+                return now
+            if target_ms - now > _PATIENCE_MS:
+                break
+            self._wait(0.0005)
+        self._sequence = min(self._sequence, _SEQUENCES - 1)
+        raise ClockWentBack(milliseconds=target_ms - self._now_ms())
+
+    def _now_ms(self) -> int:
+        return self._clock.now_ns() // 1_000_000 - EPOCH_MS

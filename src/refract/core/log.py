@@ -1,0 +1,66 @@
+"""Structured logs: one event a line, with the request's id, and never a secret."""
+
+import logging
+import re
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+
+from refract.core.settings import Settings
+
+_SECRET_NAMES = re.compile(r"(authorization|cookie|token|secret|password|api_?key|csrf|(^|_)key$)", re.IGNORECASE)
+_SECRET_VALUES = re.compile(
+    r"refract_[0-9A-Za-z]{16,}"  # API keys
+    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # JSON web tokens
+    r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"  # credentials in a URL
+    r"|(?<=/auth/signin/)[\w-]{20,}"  # one-time sign-in links
+)
+_HIDDEN = "[hidden]"
+
+
+def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Hide values by the name they go under, and secrets by their shape wherever they stand."""
+    for name, value in event.items():
+        event[name] = _HIDDEN if _SECRET_NAMES.search(name) and name != "event" else _clean(value)
+    return event
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SECRET_VALUES.sub(_HIDDEN, value)
+    if isinstance(value, dict):
+        return {name: _HIDDEN if _SECRET_NAMES.search(str(name)) else _clean(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(inner) for inner in value]
+    return value
+
+
+def configure_logging(settings: Settings) -> None:
+    """Send our own events and those of libraries through one renderer to standard error."""
+    text = settings.log_format == "text" or (settings.log_format == "auto" and sys.stderr.isatty())
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        redact,
+    ]
+    renderer: Any = structlog.dev.ConsoleRenderer() if text else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer])
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(settings.log_level.upper())
+    for noisy in ("asyncio", "httpx", "httpcore", "aiosqlite", "uvicorn.access"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)

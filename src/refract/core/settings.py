@@ -1,0 +1,256 @@
+"""Every setting there is. `docs/reference/settings.md` is generated from this module."""
+
+import ipaddress
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from refract.core.errors import ConfigurationError
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Role = Literal["all", "web", "redirect", "worker"]
+Dialect = Literal["sqlite", "postgresql", "mysql"]
+
+
+class Settings(BaseSettings):
+    """Built once, by `cli` or by a test, then handed down. There is no global to import."""
+
+    model_config = SettingsConfigDict(env_prefix="REFRACT_", frozen=True, use_attribute_docstrings=True, extra="ignore")
+
+    # -- where it runs
+    host: str = "127.0.0.1"
+    """The address to listen on. `0.0.0.0` is every address of the machine."""
+
+    port: int = Field(default=8000, ge=0, le=65535)
+    """The port to listen on. `0` takes a free one and prints it."""
+
+    workers: int = Field(default=1, ge=1, le=64)
+    """How many server processes share the port."""
+
+    role: Role = "all"
+    """What this process does: `redirect` answers short links, `web` the pages and the API, `worker` the background work, `all` everything."""
+
+    base_url: str | None = None
+    """The public address, such as `https://go.example.com`: short URLs, loop checks and `Origin` are judged by it. Left out: made from host and port."""
+
+    environment: Literal["development", "production"] = "development"
+    """`production` refuses what is only safe on one's own machine."""
+
+    trusted_proxies: Annotated[tuple[Network, ...], NoDecode] = ()
+    """Networks of reverse proxies (CIDR, separated by commas) whose `X-Forwarded-For` is believed."""
+
+    # -- where the data lives
+    data_dir: Path = Path("data")
+    """The directory for the database file, the click spool and the secret. It is made private to its owner."""
+
+    database_url: str | None = None
+    """Where the data lives: `sqlite://`, `postgresql://` or `mysql://`. Left out: a file in the data directory."""
+
+    database_pool_size: int = Field(default=10, ge=1, le=200)
+    """Connections each process keeps to the database server."""
+
+    redis_url: str | None = None
+    """A Redis server shared by all processes, `redis://` or `rediss://`. Left out: each process works on its own and the database carries the news."""
+
+    secret_key: SecretStr | None = None
+    """At least 32 characters; signs cursors and form tokens. Left out: one is made and kept in the data directory. Several machines need the same one."""
+
+    # -- links
+    default_visibility: Literal["public", "unlisted", "secure"] = "unlisted"
+    """The visibility of a new link that names none."""
+
+    dead_link_status: Literal[404, 410] = 410
+    """The status of expired, disabled and deleted links: `410`, or `404` for those who want no difference visible."""
+
+    purge_expired_after_days: int = Field(default=0, ge=0)
+    """Remove links this many days after they expired, leaving a tombstone. `0` never does."""
+
+    blocklist_path: Path | None = None
+    """A file of domains that no link may lead to: one a line, or in the format of a hosts file."""
+
+    safe_browsing_key: SecretStr | None = None
+    """A key for Google Safe Browsing. Left out: only the block list is asked."""
+
+    safe_browsing_url: str = "https://safebrowsing.googleapis.com"
+    """Where the Safe Browsing API answers."""
+
+    # -- limits
+    creates_per_hour: int = Field(default=100, ge=0)
+    """Links one person may create in an hour; `0` sets no limit. Administrators are exempt."""
+
+    key_requests_per_hour: int = Field(default=1000, ge=0)
+    """Requests one API key may make in an hour; `0` sets no limit."""
+
+    misses_per_minute: int = Field(default=120, ge=0)
+    """Unknown short links one client network may ask for in a minute; `0` sets no limit."""
+
+    max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1024)
+    """The largest request body that is read."""
+
+    # -- identity
+    signin_links: Literal["auto", "on", "off"] = "auto"
+    """One-time sign-in links from the terminal: `auto` allows them while no identity provider is configured."""
+
+    owner_email: str = "owner@localhost"
+    """The email address of the owner account that the first start makes."""
+
+    session_days: int = Field(default=30, ge=1, le=90)
+    """Days after which an unused browser session ends."""
+
+    audit_days: int = Field(default=90, ge=1)
+    """Days for which the audit log is kept."""
+
+    # -- the redirect engine
+    cached_links: int = Field(default=100_000, ge=16)
+    """Links each process keeps ready in memory."""
+
+    cached_misses: int = Field(default=20_000, ge=16)
+    """Unknown paths each process remembers, apart from the links."""
+
+    spool_dir: Path | None = None
+    """Where clicks are written before the redirect leaves. Left out: `spool` in the data directory."""
+
+    spool_segment_bytes: int = Field(default=8 * 1024 * 1024, ge=4096)
+    """The size at which a spool segment is closed and the next one begins."""
+
+    spool_sync: Literal["never", "always"] = "never"
+    """`never` survives the death of the process; `always` also waits for the disk, which survives the loss of power and costs speed."""
+
+    # -- background work
+    job_lease_seconds: float = Field(default=60.0, ge=1)
+    """How long a job belongs to a worker that does not renew it."""
+
+    job_poll_seconds: float = Field(default=30.0, gt=0)
+    """How often a worker looks for jobs when nobody wakes it."""
+
+    job_concurrency: int = Field(default=4, ge=1, le=100)
+    """Jobs that one process works on at a time."""
+
+    # -- observation
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least severe message that is logged."""
+
+    log_format: Literal["auto", "json", "text"] = "auto"
+    """`json` for machines, `text` for people, `auto` picks text on a terminal."""
+
+    metrics_token: SecretStr | None = None
+    """When set, `/metrics` answers only to `Authorization: Bearer` with this token."""
+
+    @field_validator("trusted_proxies", mode="before")
+    @classmethod
+    def _networks(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return tuple(ipaddress.ip_network(part.strip()) for part in value.split(",") if part.strip())
+        except ValueError as wrong:
+            problem = f"{wrong}. Write networks such as 10.0.0.0/8, separated by commas"
+            raise ValueError(problem) from wrong
+
+    @field_validator("base_url")
+    @classmethod
+    def _origin(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value.rstrip("/"))
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query or parts.fragment or parts.username:
+            problem = "write scheme and host alone, such as https://go.example.com"
+            raise ValueError(problem)
+        return f"{parts.scheme}://{parts.netloc.lower()}"
+
+    @field_validator("database_url")
+    @classmethod
+    def _database(cls, value: str | None) -> str | None:
+        if value is not None and urlsplit(value).scheme not in ("sqlite", "postgresql", "mysql"):
+            problem = "begin it with sqlite://, postgresql:// or mysql://"
+            raise ValueError(problem)
+        return value
+
+    @field_validator("redis_url")
+    @classmethod
+    def _redis(cls, value: str | None) -> str | None:
+        if value is not None and urlsplit(value).scheme not in ("redis", "rediss", "unix"):
+            problem = "begin it with redis:// or rediss://"
+            raise ValueError(problem)
+        return value
+
+    @field_validator("secret_key")
+    @classmethod
+    def _secret(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value()) < 32:
+            problem = "use at least 32 characters"
+            raise ValueError(problem)
+        return value
+
+    @model_validator(mode="after")
+    def _several_processes(self) -> Self:
+        if self.port == 0 and self.base_url is None and self.environment == "production":
+            problem = "REFRACT_PORT=0 needs REFRACT_BASE_URL in production, since nobody could guess the address"
+            raise ValueError(problem)
+        return self
+
+    @cached_property
+    def public_url(self) -> str:
+        """The public address without a trailing slash."""
+        if self.base_url:
+            return self.base_url
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::", "") else self.host  # noqa: S104 - compared, never bound
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+    @property
+    def https(self) -> bool:
+        return self.public_url.startswith("https:")
+
+    @property
+    def effective_database_url(self) -> str:
+        return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'refract.db'}"
+
+    @property
+    def dialect(self) -> Dialect:
+        scheme = urlsplit(self.effective_database_url).scheme
+        return "postgresql" if scheme == "postgresql" else "mysql" if scheme == "mysql" else "sqlite"
+
+    @property
+    def effective_spool_dir(self) -> Path:
+        return self.spool_dir or self.data_dir / "spool"
+
+
+def load_settings(**given: object) -> Settings:
+    """Read the environment and what the command line gave, or stop with one sentence that says how to put it right."""
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    except ValidationError as wrong:
+        first = wrong.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else ""
+        variable = f"REFRACT_{name.upper()}" if name else "The settings"
+        shown = "" if not name or _secret_setting(name) else f' is "{first.get("input")}", which does not fit'
+        message = first["msg"].removeprefix("Value error, ")
+        raise ConfigurationError(problem=f"{variable}{shown or ' does not fit'}:", remedy=f"{message}.") from wrong
+
+
+def _secret_setting(name: str) -> bool:
+    field = Settings.model_fields.get(name)
+    return field is not None and ("Secret" in str(field.annotation) or name.endswith("_url"))
+
+
+def prepare_data_dir(path: Path) -> Path:
+    """Make the data directory, private to its owner."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+            raise PermissionError
+    except (FileExistsError, NotADirectoryError) as wrong:
+        raise ConfigurationError(
+            problem=f"The data directory {path} is a file, or lies below one.", remedy="Name a directory with --data-dir or REFRACT_DATA_DIR."
+        ) from wrong
+    except OSError as wrong:
+        raise ConfigurationError(
+            problem=f"The data directory {path} cannot be used ({wrong.strerror or 'no permission to read and write it'}).",
+            remedy="Give this user the right to write it, or name another with --data-dir or REFRACT_DATA_DIR.",
+        ) from wrong
+    return path

@@ -1,0 +1,111 @@
+"""URLs as browsers read them: one parser (WHATWG, by ada) for checks, comparison and what goes into `Location`."""
+
+import re
+from dataclasses import dataclass
+
+from ada_url import URL
+
+MAX_URL = 2048
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_TRACKERS = re.compile(r"^(utm_[a-z_]+|gclid|fbclid)$", re.IGNORECASE)
+_HOST = re.compile(r"^[a-z0-9_.-]+$|^\[[0-9a-f:.]+\]$")
+
+
+class BadUrl(ValueError):
+    """Why a text is not a URL that we would send anybody to; the message is for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebUrl:
+    """An http or https URL, taken apart."""
+
+    href: str
+    scheme: str
+    host: str
+    port: str
+    path: str
+    query: str
+    fragment: str
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scheme}://{self.host}{':' + self.port if self.port else ''}"
+
+
+def parse_web_url(text: str, *, limit: int = MAX_URL, assume_https: bool = False) -> WebUrl:
+    """Read a URL as a browser would, and refuse what no visitor should be sent to. `BadUrl` says why."""
+    typed = text.strip(" ")
+    _refuse_shape(typed, limit)
+    if assume_https and not _SCHEME.match(typed) and "." in typed.split("/")[0]:
+        typed = f"https://{typed}"
+    try:
+        url = URL(typed)
+    except ValueError as wrong:
+        raise BadUrl(_why_unparsable(typed)) from wrong
+    scheme = url.protocol.removesuffix(":")
+    if scheme not in ("http", "https"):
+        problem = f"Only http and https addresses can be used, not {scheme}:."
+        raise BadUrl(problem)
+    if url.username or url.password or "@" in _authority(typed):
+        problem = "An address must not carry a user name or a password."
+        raise BadUrl(problem)
+    if not re.match(r"^https?://[^/\\?#]", typed, re.IGNORECASE):
+        problem = "Write the address with exactly two slashes, such as https://example.com/."
+        raise BadUrl(problem)
+    host = url.hostname
+    if not host or not _HOST.match(host) or host.startswith(".") or ".." in host:
+        problem = "The address has no usable host name."
+        raise BadUrl(problem)
+    href = url.href
+    if len(href) > limit * 3:
+        problem = f"The address is too long once encoded: at most {limit * 3} characters."
+        raise BadUrl(problem)
+    return WebUrl(href, scheme, host, url.port, url.pathname, url.search, url.hash)
+
+
+def _refuse_shape(typed: str, limit: int) -> None:
+    if not typed:
+        problem = "Enter an address, such as https://example.com/."
+        raise BadUrl(problem)
+    if len(typed) > limit:
+        problem = f"The address is too long: at most {limit} characters, this has {len(typed)}."
+        raise BadUrl(problem)
+    if _CONTROL.search(typed):
+        problem = "The address contains control or invisible characters."
+        raise BadUrl(problem)
+    if "\\" in typed.split("?")[0].split("#")[0]:
+        problem = "The address contains a backslash, which browsers and servers read differently. Use / instead."
+        raise BadUrl(problem)
+
+
+def _authority(typed: str) -> str:
+    return re.split(r"[/\\?#]", typed.split("://", 1)[-1], maxsplit=1)[0]
+
+
+def _why_unparsable(typed: str) -> str:
+    if not _SCHEME.match(typed):
+        return "The address must begin with http:// or https://."
+    return "This is not an address that a browser could open."
+
+
+def same_site_host(host: str) -> str:
+    """A host as it is compared: no trailing dot."""
+    return host.rstrip(".").lower()
+
+
+def parent_domains(host: str) -> list[str]:
+    """The host and every domain above it, most specific first: `a.b.example` → `a.b.example`, `b.example`, `example`."""
+    labels = same_site_host(host).split(".")
+    return [".".join(labels[start:]) for start in range(len(labels))]
+
+
+def normalise(url: WebUrl) -> str:
+    """The form under which two addresses are taken for the same page.
+
+    Scheme and `www.` stay; default port (already gone), fragment, trackers and a trailing slash go; the query is sorted.
+    """
+    pairs = [pair for pair in url.query.removeprefix("?").split("&") if pair and not _TRACKERS.match(pair.split("=", 1)[0])]
+    query = "&".join(sorted(pairs))
+    path = url.path.rstrip("/")
+    return f"{url.origin}{path}{'?' + query if query else ''}"
