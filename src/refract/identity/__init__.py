@@ -1,0 +1,1 @@
+"""Who: people, sessions, API keys, and what each may do."""

@@ -1,0 +1,107 @@
+"""The schema's history, shipped inside the package and run by the program itself.
+
+Alembic is imported only when there is something to do: a start on an up-to-date database does not pay for it.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from refract.core.db import Database
+from refract.core.errors import ConfigurationError
+from refract.core.faults import meaning
+
+HERE = Path(__file__).parent
+_LOCK = 7_305_808_869  # an arbitrary number that is ours alone among a server's advisory locks
+
+
+def head() -> str:
+    """The newest revision this program knows: files are numbered, so it is the last name."""
+    return max(path.stem.split("_", 1)[0] for path in (HERE / "versions").glob("[0-9]*.py"))
+
+
+async def current(db: Database) -> str | None:
+    """The revision the database is at; None for an empty one."""
+    async with db.engine.connect() as connection:
+        try:
+            return (await connection.execute(text("SELECT version_num FROM alembic_version"))).scalar_one_or_none()
+        except DBAPIError as error:
+            if word := meaning(error):
+                raise word from error
+            return None
+
+
+async def upgrade(db: Database, target: str | None = None) -> list[str]:
+    """Bring the schema to `target` (the newest by default) under a lock; answers the revisions that ran."""
+    wanted = target or head()
+    if await current(db) == wanted:
+        return []
+    async with _locked(db) as connection:
+        return await connection.run_sync(_run, "upgrade", wanted)
+
+
+async def downgrade(db: Database, target: str) -> list[str]:
+    """Take the schema back to `target`; `base` empties it."""
+    async with _locked(db) as connection:
+        return await connection.run_sync(_run, "downgrade", target)
+
+
+def _run(connection: object, direction: str, target: str) -> list[str]:
+    from alembic import command  # noqa: PLC0415 - heavy, and needed only here
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.util import CommandError  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(HERE).replace("%", "%%"))
+    ran: list[str] = []
+    config.attributes.update(connection=connection, ran=ran)
+    try:
+        (command.upgrade if direction == "upgrade" else command.downgrade)(config, target)
+    except CommandError as error:
+        raise ConfigurationError(
+            problem=f"The database was made by another version of Refract ({error}).", remedy="Start the version that made it, or a newer one."
+        ) from error
+    return ran
+
+
+@asynccontextmanager
+async def _locked(db: Database) -> AsyncIterator[AsyncConnection]:
+    """One migration at a time, whatever the number of processes that start together."""
+    if db.dialect == "sqlite":
+        path = Path(f"{db.url.database}.migrating")
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            async with db.engine.connect() as connection:
+                yield connection
+        finally:
+            os.close(handle)
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+        return
+    async with db.engine.connect() as keeper, db.engine.connect() as connection:
+        take, give = (
+            (f"SELECT pg_advisory_lock({_LOCK})", f"SELECT pg_advisory_unlock({_LOCK})")
+            if db.dialect == "postgresql"
+            else ("SELECT GET_LOCK('refract-migrations', 600)", "SELECT RELEASE_LOCK('refract-migrations')")
+        )
+        if db.dialect == "postgresql":
+            await keeper.execute(text("SET lock_timeout = '600s'"))
+        await keeper.execute(text(take))
+        await keeper.commit()
+        try:
+            yield connection
+        finally:
+            await keeper.execute(text(give))
+            if db.dialect == "postgresql":
+                await keeper.execute(text("RESET lock_timeout"))
+            await keeper.commit()
+
+

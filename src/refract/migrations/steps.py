@@ -1,0 +1,57 @@
+"""Schema changes that can be run again.
+
+MariaDB commits after every DDL statement, so a revision that was killed half-way finds some of its work done already.
+Every step therefore looks first. Types come from `refract.core.types` and mean the same on three databases.
+"""
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+from refract.core.types import TABLE_OPTIONS, Moment, key, long_text
+
+__all__ = ["Moment", "add_column", "create_index", "create_table", "drop_column", "drop_index", "drop_table", "key", "long_text", "op", "sa"]
+
+
+def _inspect() -> sa.Inspector:
+    return sa.inspect(op.get_bind())
+
+
+def create_table(name: str, *columns: sa.Column[Any] | sa.Constraint) -> None:
+    if not _inspect().has_table(name):
+        op.create_table(name, *columns, **_options())
+
+
+def drop_table(name: str) -> None:
+    if _inspect().has_table(name):
+        op.drop_table(name)
+
+
+def create_index(name: str, table: str, columns: list[Any], *, unique: bool = False, **options: Any) -> None:
+    """`columns` are names, or expressions such as `sa.text("created_at DESC")`."""
+    if name not in {index["name"] for index in _inspect().get_indexes(table)}:
+        op.create_index(name, table, columns, unique=unique, **options)
+
+
+def drop_index(name: str, table: str) -> None:
+    if name in {index["name"] for index in _inspect().get_indexes(table)}:
+        op.drop_index(name, table_name=table)
+
+
+def add_column(table: str, column: sa.Column[Any]) -> None:
+    if column.name not in {existing["name"] for existing in _inspect().get_columns(table)}:
+        op.add_column(table, column)
+
+
+def drop_column(table: str, column: str) -> None:
+    if column in {existing["name"] for existing in _inspect().get_columns(table)}:
+        with op.batch_alter_table(table) as batch:
+            batch.drop_column(column)
+
+
+def _options() -> dict[str, Any]:
+    dialect = op.get_bind().dialect
+    if dialect.name == "mysql" and not getattr(dialect, "is_mariadb", False):
+        return {**TABLE_OPTIONS, "mysql_collate": "utf8mb4_0900_bin"}
+    return dict(TABLE_OPTIONS)
