@@ -40,7 +40,7 @@ class Moment(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-def key(length: int) -> String:
+def text_key(length: int) -> String:
     """Text that is compared and sorted by its bytes, on every database alike."""
     return String(length).with_variant(String(length, collation="C"), "postgresql")
 

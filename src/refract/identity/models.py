@@ -4,10 +4,18 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy import (
+    JSON,
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    String,
+    Text,
+    UniqueConstraint,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.types import TABLE_OPTIONS, Model, key
+from refract.core.types import TABLE_OPTIONS, Model, text_key
 
 LOCAL_ISSUER = "local"
 """The issuer of accounts that sign in by one-time links from the terminal."""
@@ -55,10 +63,10 @@ class User(Model):
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    issuer: Mapped[str] = mapped_column(key(255))
-    subject: Mapped[str] = mapped_column(key(255))
+    issuer: Mapped[str] = mapped_column(text_key(255))
+    subject: Mapped[str] = mapped_column(text_key(255))
     email: Mapped[str] = mapped_column(String(255))
-    email_folded: Mapped[str] = mapped_column(key(255))
+    email_folded: Mapped[str] = mapped_column(text_key(255))
     email_verified: Mapped[bool] = mapped_column(default=False)
     display_name: Mapped[str] = mapped_column(String(100), default="")
     nickname: Mapped[str | None] = mapped_column(String(40))
@@ -90,7 +98,7 @@ class ApiKey(Model):
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
-    key_hash: Mapped[str] = mapped_column(key(64))
+    key_hash: Mapped[str] = mapped_column(text_key(64))
     key_prefix: Mapped[str] = mapped_column(String(16))
     name: Mapped[str] = mapped_column(String(100))
     scopes: Mapped[list[str]] = mapped_column(JSON)
@@ -113,7 +121,7 @@ class BrowserSession(Model):
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
-    token_hash: Mapped[str] = mapped_column(key(64))
+    token_hash: Mapped[str] = mapped_column(text_key(64))
     agent: Mapped[str] = mapped_column(String(200), default="")
     created_at: Mapped[datetime]
     last_seen_at: Mapped[datetime]
@@ -128,7 +136,7 @@ class SigninLink(Model):
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
-    token_hash: Mapped[str] = mapped_column(key(64))
+    token_hash: Mapped[str] = mapped_column(text_key(64))
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     used_at: Mapped[datetime | None]

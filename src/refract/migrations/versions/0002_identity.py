@@ -1,19 +1,26 @@
 """People, sessions, one-time sign-in links, API keys, audit log."""
 
-from refract.migrations.steps import Moment, create_index, create_table, drop_table, key, sa
+from refract.migrations.steps import (
+    Moment,
+    create_index,
+    create_table,
+    drop_table,
+    sa,
+    text_key,
+)
 
-revision = "0003"
-down_revision = "0002"
+revision = "0002"
+down_revision = "0001"
 
 
 def upgrade() -> None:
     create_table(
         "users",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("issuer", key(255), nullable=False),
-        sa.Column("subject", key(255), nullable=False),
+        sa.Column("issuer", text_key(255), nullable=False),
+        sa.Column("subject", text_key(255), nullable=False),
         sa.Column("email", sa.String(255), nullable=False),
-        sa.Column("email_folded", key(255), nullable=False),
+        sa.Column("email_folded", text_key(255), nullable=False),
         sa.Column("email_verified", sa.Boolean, nullable=False),
         sa.Column("display_name", sa.String(100), nullable=False),
         sa.Column("nickname", sa.String(40)),
@@ -36,7 +43,7 @@ def upgrade() -> None:
         "api_keys",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("user_id", sa.BigInteger, sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_api_keys_user_id"), nullable=False),
-        sa.Column("key_hash", key(64), nullable=False),
+        sa.Column("key_hash", text_key(64), nullable=False),
         sa.Column("key_prefix", sa.String(16), nullable=False),
         sa.Column("name", sa.String(100), nullable=False),
         sa.Column("scopes", sa.JSON, nullable=False),
@@ -52,7 +59,7 @@ def upgrade() -> None:
         "sessions",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("user_id", sa.BigInteger, sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_sessions_user_id"), nullable=False),
-        sa.Column("token_hash", key(64), nullable=False),
+        sa.Column("token_hash", text_key(64), nullable=False),
         sa.Column("agent", sa.String(200), nullable=False),
         sa.Column("created_at", Moment, nullable=False),
         sa.Column("last_seen_at", Moment, nullable=False),
@@ -65,7 +72,7 @@ def upgrade() -> None:
         "signin_links",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("user_id", sa.BigInteger, sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_signin_links_user_id"), nullable=False),
-        sa.Column("token_hash", key(64), nullable=False),
+        sa.Column("token_hash", text_key(64), nullable=False),
         sa.Column("created_at", Moment, nullable=False),
         sa.Column("expires_at", Moment, nullable=False),
         sa.Column("used_at", Moment),

@@ -1,0 +1,33 @@
+"""What the conventions of the API keep: answers that can be given again, and buckets that run empty."""
+
+from datetime import datetime
+
+from sqlalchemy import Double, Index, SmallInteger
+from sqlalchemy.orm import Mapped, mapped_column
+
+from refract.core.types import TABLE_OPTIONS, Model, long_text, text_key
+
+
+class StoredAnswer(Model):
+    """The answer to a POST that carried an Idempotency-Key, committed with the change it made."""
+
+    __tablename__ = "stored_answers"
+    __table_args__ = (Index("ix_stored_answers_expires_at", "expires_at"), TABLE_OPTIONS)
+
+    actor: Mapped[str] = mapped_column(text_key(64), primary_key=True)
+    key: Mapped[str] = mapped_column(text_key(255), primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(text_key(64))
+    status: Mapped[int | None] = mapped_column(SmallInteger)
+    headers: Mapped[str | None] = mapped_column(long_text())
+    body: Mapped[str | None] = mapped_column(long_text())
+    expires_at: Mapped[datetime]
+
+
+class Bucket(Model):
+    """A token bucket that is emptied in the transaction it limits, so it is exact across processes."""
+
+    __tablename__ = "limit_buckets"
+
+    name: Mapped[str] = mapped_column(text_key(100), primary_key=True)
+    tokens: Mapped[float] = mapped_column(Double)
+    updated_at: Mapped[datetime]

@@ -1,0 +1,116 @@
+"""One test body, three databases: ask for `rt` (or `database`) and the test runs on each of them."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import MetaData, make_url, text
+
+from refract import migrations
+from refract.core.clock import ManualClock
+from refract.core.db import Database
+from refract.core.ids import Snowflakes
+from refract.core.runtime import Runtime
+from refract.core.secrets import Secret
+from refract.core.settings import Settings
+
+START = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
+DIALECTS = ("sqlite", "postgresql", "mysql")
+_prepared: dict[str, str] = {}
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting of the machine leaks into a test."""
+    for name in list(os.environ):
+        if name.startswith("REFRACT_") and not name.startswith("REFRACT_TEST_"):
+            monkeypatch.delenv(name)
+
+
+def make_settings(data_dir: Path, **given: Any) -> Settings:
+    return Settings(**{"data_dir": data_dir, "base_url": "http://go.test", "secret_key": "s" * 40, "log_format": "json", **given})
+
+
+async def _prepare(dialect: str, scratch: Path) -> str:
+    """An empty, migrated database, made once per process; the answer is its URL (or the file to copy)."""
+    if dialect in _prepared:
+        return _prepared[dialect]
+    if dialect == "sqlite":
+        url = f"sqlite:///{scratch / 'template.db'}"
+    else:
+        server = os.environ.get(f"REFRACT_TEST_{dialect.upper()}_URL")
+        if not server:
+            pytest.skip(f"absent service: {dialect}")
+        name = f"refract_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{os.getpid()}"
+        admin = Database(Settings(data_dir=scratch, database_url=server))
+        async with admin.engine.connect() as connection:
+            autocommit = await connection.execution_options(isolation_level="AUTOCOMMIT")
+            await autocommit.execute(text(f"CREATE DATABASE {name}"))
+        await admin.close()
+        url = make_url(server).set(database=name).render_as_string(hide_password=False)
+    db = Database(Settings(data_dir=scratch, database_url=url))
+    await migrations.upgrade(db)
+    await db.close()
+    _prepared[dialect] = url
+    return url
+
+
+async def _empty(db: Database) -> None:
+    """Remove every row, so that the next test starts from nothing."""
+    metadata = MetaData()
+    async with db.engine.connect() as connection:
+        await connection.run_sync(metadata.reflect)
+        if db.dialect == "postgresql":
+            await connection.execute(text("SET session_replication_role = replica"))
+        else:
+            await connection.execute(text("SET FOREIGN_KEY_CHECKS = 0"))
+        for table in metadata.tables.values():
+            if table.name != "alembic_version":
+                await connection.execute(table.delete())
+        await connection.commit()
+        reset = "SET session_replication_role = DEFAULT" if db.dialect == "postgresql" else "SET FOREIGN_KEY_CHECKS = 1"
+        await connection.execute(text(reset))
+        await connection.commit()
+
+
+@pytest.fixture(scope="session")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("databases")
+
+
+@pytest.fixture(params=DIALECTS)
+async def database(request: pytest.FixtureRequest, scratch: Path, tmp_path: Path) -> AsyncIterator[str]:
+    """The URL of an empty, migrated database, on each of the three in turn."""
+    url = await _prepare(request.param, scratch)
+    if request.param == "sqlite":
+        shutil.copyfile(scratch / "template.db", tmp_path / "refract.db")
+        yield f"sqlite:///{tmp_path / 'refract.db'}"
+        return
+    yield url
+    db = Database(Settings(data_dir=scratch, database_url=url))
+    await _empty(db)
+    await db.close()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(START)
+
+
+@pytest.fixture
+def settings(database: str, tmp_path: Path) -> Settings:
+    return make_settings(tmp_path / "data", database_url=database)
+
+
+@pytest.fixture
+async def rt(settings: Settings, clock: ManualClock) -> AsyncIterator[Runtime]:
+    """A runtime on an empty database, with a clock that only the test moves."""
+    settings.data_dir.mkdir(mode=0o700, exist_ok=True)
+    db = Database(settings)
+    ids = Snowflakes(1, clock, wait=clock.advance)
+    yield Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=Secret(b"s" * 40))
+    await db.close()

@@ -1,0 +1,87 @@
+"""Sessions and transactions, on three databases."""
+
+import pytest
+from sqlalchemy import select
+
+from refract.core.db import WriteSession
+from refract.core.leases import WorkerId
+from refract.core.runtime import Runtime
+
+
+async def _workers(rt: Runtime) -> list[int]:
+    async with rt.db.read() as session:
+        return list(await session.scalars(select(WorkerId.worker).order_by(WorkerId.worker)))
+
+
+def _row(worker: int) -> WorkerId:
+    return WorkerId(worker=worker, holder="me", reserved_until_ms=0)
+
+
+async def test_a_block_that_ends_commits_and_one_that_raises_does_not(rt: Runtime) -> None:
+    async with rt.db.write() as session:
+        session.add(_row(1))
+    with pytest.raises(RuntimeError):
+        async with rt.db.write() as session:
+            session.add(_row(2))
+            await session.flush()
+            raise RuntimeError
+
+    assert await _workers(rt) == [1]
+
+
+async def test_hooks_run_after_the_commit_and_never_without_one(rt: Runtime) -> None:
+    seen: list[list[int]] = []
+
+    async def look() -> None:
+        seen.append(await _workers(rt))
+
+    async with rt.db.write() as session:
+        session.add(_row(1))
+        session.after_commit(look)
+    with pytest.raises(RuntimeError):
+        async with rt.db.write() as session:
+            session.after_commit(look)
+            raise RuntimeError
+
+    assert seen == [[1]]
+
+
+async def test_a_read_session_refuses_to_write(rt: Runtime) -> None:
+    async with rt.db.read() as session:
+        session.add(_row(1))
+        with pytest.raises(TypeError):
+            await session.flush()
+
+
+async def test_enclosed_blocks_share_one_transaction(rt: Runtime) -> None:
+    async def first(session: WriteSession) -> None:
+        session.add(_row(1))
+        await session.flush()
+
+    with pytest.raises(RuntimeError):
+        async with rt.db.enclosing(first):
+            async with rt.db.write() as session:
+                session.add(_row(2))
+            raise RuntimeError
+    assert await _workers(rt) == []
+
+    async with rt.db.enclosing(first):
+        async with rt.db.write() as session:
+            session.add(_row(2))
+        async with rt.db.write() as session:
+            session.add(_row(3))
+    assert await _workers(rt) == [1, 2, 3]
+
+
+async def test_an_error_inside_an_enclosed_block_undoes_everything_even_when_it_is_caught(rt: Runtime) -> None:
+    async def nothing(_session: WriteSession) -> None:
+        return None
+
+    async with rt.db.enclosing(nothing):
+        with pytest.raises(RuntimeError):
+            async with rt.db.write() as session:
+                session.add(_row(1))
+                await session.flush()
+                raise RuntimeError
+
+    assert await _workers(rt) == []

@@ -1,0 +1,42 @@
+"""The schema that migrations make is the schema the models describe, whichever way it was reached."""
+
+from typing import Any
+
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import inspect
+
+from refract import migrations
+from refract.core.runtime import Runtime
+from refract.models import metadata
+
+
+async def _differences(rt: Runtime) -> list[Any]:
+    def compare(connection: Any) -> list[Any]:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "include_object": _ours})
+        return list(compare_metadata(context, metadata))
+
+    async with rt.db.engine.connect() as connection:
+        return await connection.run_sync(compare)
+
+
+def _ours(_object: Any, name: str | None, kind: str, _reflected: bool, _other: Any) -> bool:
+    """Full-text shadow tables belong to the database, not to the models."""
+    return not (kind == "table" and name is not None and "_fts" in name)
+
+
+async def test_migrated_schema_equals_the_models(rt: Runtime) -> None:
+    assert await _differences(rt) == []
+
+
+async def test_every_revision_goes_down_and_up_again(rt: Runtime) -> None:
+    for number in range(int(migrations.head()) - 1, -1, -1):
+        await migrations.downgrade(rt.db, f"{number:04}" if number else "base")
+    async with rt.db.engine.connect() as connection:
+        left = await connection.run_sync(lambda sync: inspect(sync).get_table_names())
+    assert [name for name in left if name != "alembic_version"] == []
+
+    ran = await migrations.upgrade(rt.db)
+
+    assert ran == [f"{number:04}" for number in range(1, int(migrations.head()) + 1)]
+    assert await _differences(rt) == []
