@@ -50,7 +50,7 @@ format: $(READY)  ## Put the formatting right, and what lint can repair by itsel
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: $(READY)  ## Measure: all of bench/, or one with NAME=… (bench/README says how to read it)
+bench: $(READY)  ## Measure: all of bench/, or one with NAME=…
 	$(WITH_SERVICES) --only postgresql,mysql,redis,chromium,nginx,wrk -- $(BIN)/python -m bench $(NAME) $(ARGS)
 
 proof: $(READY)  ## Run one long proof: make proof NAME; without a name, list them

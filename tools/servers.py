@@ -216,8 +216,14 @@ class PostgreSQL(Server):
         return [str(self._bin / "postgres"), "-D", "data", "-p", str(self.port), *options]
 
     def ready(self) -> bool:
-        check = [str(self._bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        check = [str(self._bin / "pg_isready"), "-q", "-U", "postgres", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(check, check=False).returncode == 0
+
+    def _launch(self) -> None:
+        """A killed server is a zombie until its parent looks; PostgreSQL takes that for a running one. We know better."""
+        if not self.running:
+            (self.home / "data/postmaster.pid").unlink(missing_ok=True)
+        super()._launch()
 
     def discard(self) -> None:
         """At once, but by its own hand: SIGKILL would leave a shared memory segment behind."""

@@ -102,6 +102,8 @@ def watch(base: Path) -> None:
 
     The kernel closes the pipe even after kill -9, and this process sits in a session that no Ctrl-C reaches.
     """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     sys.stdin.buffer.read()
     file = base / "services.json"
     if file.exists():

@@ -83,7 +83,7 @@ def test_no_server_runs_as_root(own: Services, name: str) -> None:
     assert os.geteuid() in {0, owner}
 
 
-async def test_a_killed_database_comes_back_with_what_it_had_committed(own: Services) -> None:
+async def test_a_killed_postgresql_comes_back_with_what_it_had_committed(own: Services) -> None:
     connection = await asyncpg.connect(own.postgresql.url)
     await connection.execute("CREATE TABLE kept (id int); INSERT INTO kept VALUES (1)")
     other = attach(own.file).postgresql  # as another process would see it
@@ -101,6 +101,24 @@ async def test_a_killed_database_comes_back_with_what_it_had_committed(own: Serv
         await connection.close()
 
 
+async def test_a_killed_mariadb_comes_back_with_what_it_had_committed(own: Services) -> None:
+    async def connect() -> asyncmy.Connection:
+        return await asyncmy.connect(host="127.0.0.1", port=own.mysql.port, user="root", db="refract", autocommit=True)
+
+    connection = await connect()
+    async with connection.cursor() as cursor:
+        await cursor.execute("CREATE TABLE kept (id int)")
+        await cursor.execute("INSERT INTO kept VALUES (1)")
+
+    own.mysql.kill()
+    connection.close()
+    own.mysql.start()
+
+    async with await connect() as connection, connection.cursor() as cursor:
+        await cursor.execute("SELECT id FROM kept")
+        assert await cursor.fetchone() == (1,)
+
+
 def test_run_hands_on_addresses_and_exit_code_and_leaves_nothing() -> None:
     script = f"import os; print(os.environ['{STATE}'], os.environ['REFRACT_TEST_REDIS_URL']); raise SystemExit(7)"
     command = [*COMMAND, "--only", "redis", "--", sys.executable, "-c", script]
@@ -114,19 +132,18 @@ def test_run_hands_on_addresses_and_exit_code_and_leaves_nothing() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_lingers_when_the_starter_is_stopped_or_killed(number: int) -> None:
-    script = f"import os, time; print(os.environ['{STATE}'], flush=True); time.sleep(60)"
+    script = f"import os, time; print(os.environ['{STATE}'], os.getpid(), flush=True); time.sleep(60)"
     with subprocess.Popen(
         [*COMMAND, "--only", "redis,postgresql", "--", sys.executable, "-c", script], env=CLEAN, stdout=subprocess.PIPE, text=True
     ) as starter:
         assert starter.stdout is not None
-        state = Path(starter.stdout.readline().strip())
+        file, command = starter.stdout.readline().split()
+        state = Path(file)
         pids = [server.pid for server in attach(state).servers.values()]
         assert all(pids), pids
-        commands = processes.children_of(starter.pid)
         starter.send_signal(number)
         starter.wait(20)
-    for orphan in commands:
-        processes.send(orphan, signal.SIGTERM)
+    processes.send(int(command), signal.SIGTERM)  # after SIGKILL nobody else tells it
 
     assert eventually_gone(state.parent)
     assert not any(processes.alive(pid) for pid in pids if pid)
