@@ -11,7 +11,7 @@ from pathlib import Path
 
 DEBIAN = {
     "postgresql": "postgresql",
-    "mysql": "mariadb-server-core",  # the server without the system service around it
+    "mysql": "mariadb-server",
     "redis": "redis-server",
     "chromium": "chromium",
     "nginx": "nginx-light",

@@ -201,7 +201,10 @@ def main() -> int:
     unknown = [name for name in names if name not in VARIABLES]
     if unknown:
         parser.error(f"unknown service {', '.join(unknown)}; there are {', '.join(VARIABLES)}")
-    return run(asked.command, names)
+    try:
+        return run(asked.command, names)
+    except KeyboardInterrupt:  # while the servers were starting
+        return 128 + signal.SIGINT
 
 
 if __name__ == "__main__":
