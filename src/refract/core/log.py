@@ -15,7 +15,7 @@ _SECRET_VALUES = re.compile(
     r"refract_[0-9A-Za-z]{16,}"  # API keys
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # JSON web tokens
     r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"  # credentials in a URL
-    r"|(?<=/auth/signin/)[\w-]{20,}"  # one-time sign-in links
+    r"|(?<=/auth/sign-in/)[\w-]{20,}"  # one-time sign-in links
 )
 _HIDDEN = "[hidden]"
 

@@ -4,6 +4,7 @@ from fastapi import Response
 
 from refract.core.errors import Unavailable
 from refract.core.page import Cursors, InvalidCursor
+from refract.core.schema import Id
 from refract.identity import audit, keys, people, sessions
 from refract.identity.actors import Admin, Reader, Writer
 from refract.identity.errors import (
@@ -20,7 +21,7 @@ from refract.identity.errors import (
 from refract.identity.schemas import AuditOut, AuditPage, KeyCreate, KeyList, KeyOut, Me, NewKey, ProfilePatch, SessionList, SessionOut, chosen
 from refract.web.limits import RateLimited
 from refract.web.problems import ValidationFailed, problems
-from refract.web.toolkit import PAGE, Cursor, Id, IdempotencyKey, Limit, Rt, api_router
+from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
 
 GUARDED = problems(SignInNeeded, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
 

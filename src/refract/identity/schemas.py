@@ -8,7 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from refract.core.urls import BadUrl, parse_web_url
 from refract.identity.models import Scope
-from refract.web.toolkit import Id, Input, Output
+from refract.core.schema import Id, Input, Output
 
 
 def _time_zone(name: str) -> str:

@@ -23,7 +23,7 @@ async def make_signin_link(session: WriteSession, rt: Runtime, user: User) -> st
         SigninLink(id=rt.ids.next_id(), user_id=user.id, token_hash=digest(token), created_at=now, expires_at=now + timedelta(hours=LINK_HOURS))
     )
     await session.flush()
-    return f"{rt.settings.public_url}/auth/signin/{token}"
+    return f"{rt.settings.public_url}/auth/sign-in/{token}"
 
 
 async def peek_signin_link(session: ReadSession, rt: Runtime, token: str) -> User | None:

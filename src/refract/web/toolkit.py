@@ -1,12 +1,10 @@
-"""What every endpoint asks for: the runtime, ids in paths, pages of a list, ETags."""
+"""What every endpoint asks for: the runtime, pages of a list, ETags."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
 
 from refract.core.errors import Malformed, Stale
-from refract.core.ids import MAX_ID
 from refract.core.page import DEFAULT_LIMIT, MAX_CURSOR, MAX_LIMIT
 from refract.core.runtime import Runtime
 from refract.web.routes import ApiRoute
@@ -23,35 +21,6 @@ Rt = Annotated[Runtime, Depends(_runtime)]
 def api_router(prefix: str, tag: str) -> APIRouter:
     """A router whose POSTs understand Idempotency-Key."""
     return APIRouter(prefix=f"/api/v1{prefix}", tags=[tag], route_class=ApiRoute)
-
-
-def _read_id(value: Any) -> int:
-    text = str(value)
-    if not (text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= MAX_ID) or isinstance(value, bool):
-        problem = "An id is a whole number, written as text."
-        raise ValueError(problem)
-    return int(text)
-
-
-Id = Annotated[
-    int,
-    BeforeValidator(_read_id),
-    PlainSerializer(str, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,19}$", "examples": ["361890234523648"]}),
-]
-"""A Snowflake: a number in Python, decimal text in JSON, since JavaScript cannot hold it."""
-
-
-class Input(BaseModel):
-    """A body. Unknown fields are refused, texts are stripped of nothing."""
-
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=False)
-
-
-class Output(BaseModel):
-    """An answer, readable from a row."""
-
-    model_config = ConfigDict(from_attributes=True)
 
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many rows to answer at most.")]
