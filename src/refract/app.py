@@ -26,15 +26,52 @@ from refract.web.problems import InternalError, NoSuchPage, from_http, from_vali
 from refract.web.render import Pages
 
 SEED_WORDS = frozenset(
-    "admin api app auth dashboard docs help health login logout register signup settings status support www web assets static"
-    " mcp metrics links u favicon.ico robots.txt sitemap.xml opensearch.xml manifest.webmanifest .well-known ready".split()
+    [
+        "admin",
+        "api",
+        "app",
+        "auth",
+        "dashboard",
+        "docs",
+        "help",
+        "health",
+        "login",
+        "logout",
+        "register",
+        "signup",
+        "settings",
+        "status",
+        "support",
+        "www",
+        "web",
+        "assets",
+        "static",
+        "mcp",
+        "metrics",
+        "links",
+        "u",
+        "favicon.ico",
+        "robots.txt",
+        "sitemap.xml",
+        "opensearch.xml",
+        "manifest.webmanifest",
+        ".well-known",
+        "ready",
+    ]
 )
 """Words that no name may be, whether a route uses them today or not."""
 
 
 def build_api(rt: Runtime) -> FastAPI:
     """Everything but redirects."""
-    api = FastAPI(title="Refract", version=__version__, summary="One home for every link.", openapi_url="/api/openapi.json", docs_url=None, redoc_url=None)
+    api = FastAPI(
+        title="Refract",
+        version=__version__,
+        summary="One home for every link.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+    )
     api.state.rt = rt
     api.state.pages = Pages(rt.settings.public_url)
     api.state.areas = ["settings"]

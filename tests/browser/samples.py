@@ -40,7 +40,9 @@ def page(template: str, page_title: str, user: Person | None = None, path: str =
     return Page(template, common | more)
 
 
-def link(name: str, destination: str, title: str = "", state: str = "active", clicks: int = 0, tags: tuple[str, ...] = ()) -> dict[str, Any]:
+def link(
+    name: str, destination: str, title: str = "", state: str = "active", clicks: int = 0, tags: tuple[str, ...] = ()
+) -> dict[str, Any]:
     seed = sum(map(ord, name))
     return {
         "name": name,
@@ -140,7 +142,17 @@ PAGES: dict[str, Page] = {
     "home": page("home.html", "Home", SAM, path="/"),
     "home-wrong": page("home.html", "Home", SAM, path="/", values={"destination": "exmaple", "name": "roadmap"}, errors=FIRST_ERRORS),
     "home-full": page(
-        "home.html", "Home", ADA, path="/", links=LINKS, today=TODAY, waiting=14, review_waiting=14, drafts=DRAFTS, created=LINKS[0], toasts=SAID[:1]
+        "home.html",
+        "Home",
+        ADA,
+        path="/",
+        links=LINKS,
+        today=TODAY,
+        waiting=14,
+        review_waiting=14,
+        drafts=DRAFTS,
+        created=LINKS[0],
+        toasts=SAID[:1],
     ),
     "home-links-only": page("home.html", "Home", SAM, path="/", links=LINKS[:3], areas=["links", "settings"]),
     "settings": page("settings.html", "Settings", ADA, path="/app/settings", keys=KEYS, allowed_scopes=["read", "write", "admin"]),

@@ -18,7 +18,19 @@ from refract.identity.errors import (
     SessionNotFound,
     SignInNeeded,
 )
-from refract.identity.schemas import AuditOut, AuditPage, KeyCreate, KeyList, KeyOut, Me, NewKey, ProfilePatch, SessionList, SessionOut, chosen
+from refract.identity.schemas import (
+    AuditOut,
+    AuditPage,
+    KeyCreate,
+    KeyList,
+    KeyOut,
+    Me,
+    NewKey,
+    ProfilePatch,
+    SessionList,
+    SessionOut,
+    chosen,
+)
 from refract.web.limits import RateLimited
 from refract.web.problems import ValidationFailed, problems
 from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
@@ -72,7 +84,7 @@ async def end_session(session_id: Id, actor: Writer, rt: Rt) -> Response:
 
 
 @keys_router.get("", responses=GUARDED)
-async def list_keys(actor: Reader, rt: Rt, include_revoked: bool = False) -> KeyList:  # noqa: FBT001, FBT002 - a query parameter
+async def list_keys(actor: Reader, rt: Rt, include_revoked: bool = False) -> KeyList:
     """My API keys, newest first."""
     async with rt.db.read() as session:
         found = await keys.keys_of(session, actor.user, revoked_too=include_revoked)

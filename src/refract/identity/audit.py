@@ -11,7 +11,9 @@ from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, User
 
 
-async def note(session: WriteSession, rt: Runtime, action: str, *, actor: User | None = None, target: str | None = None, detail: str | None = None) -> None:
+async def note(
+    session: WriteSession, rt: Runtime, action: str, *, actor: User | None = None, target: str | None = None, detail: str | None = None
+) -> None:
     """Add a line, in the transaction of what it tells of. Callers pass ids and words, never a secret."""
     session.add(
         AuditEntry(

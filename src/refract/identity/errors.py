@@ -56,4 +56,4 @@ class EmailAmbiguous(Conflict):
 
 
 class UnknownTimeZone(Invalid):
-    """"{name}" is not a time zone: use a name such as Europe/Berlin."""
+    """ "{name}" is not a time zone: use a name such as Europe/Berlin."""

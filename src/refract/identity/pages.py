@@ -36,7 +36,9 @@ async def confirm_page(token: str, request: Request, rt: Rt) -> Response:
         user = await sessions.peek_signin_link(session, rt, token)
     if user is None:
         raise SigninLinkSpent
-    return respond(request, None, "signin_confirm.html", page_title="Sign in", token=token, action=f"/auth/sign-in/{token}", account=shown(user))
+    return respond(
+        request, None, "signin_confirm.html", page_title="Sign in", token=token, action=f"/auth/sign-in/{token}", account=shown(user)
+    )
 
 
 @router.post("/auth/sign-in/{token}")
@@ -74,7 +76,9 @@ async def settings_page(request: Request, actor: Reader, rt: Rt) -> Response:
 
 
 @router.post("/app/settings/keys")
-async def create_key(request: Request, actor: Writer, rt: Rt, name: Annotated[str, Form()] = "", scopes: Annotated[list[str] | None, Form()] = None) -> Response:
+async def create_key(
+    request: Request, actor: Writer, rt: Rt, name: Annotated[str, Form()] = "", scopes: Annotated[list[str] | None, Form()] = None
+) -> Response:
     """Make a key and show it, this once."""
     typed = {"name": name, "scopes": scopes or []}
     try:

@@ -6,9 +6,9 @@ from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
+from refract.core.schema import Id, Input, Output
 from refract.core.urls import BadUrl, parse_web_url
 from refract.identity.models import Scope
-from refract.core.schema import Id, Input, Output
 
 
 def _time_zone(name: str) -> str:
@@ -92,7 +92,9 @@ class KeyOut(Output):
 class NewKey(KeyOut):
     """The only answer that holds the key itself."""
 
-    key: str | None = Field(examples=["refract_4fG7h2KqT0…"], description="Shown once. A repeated answer to the same Idempotency-Key has null here.")
+    key: str | None = Field(
+        examples=["refract_4fG7h2KqT0…"], description="Shown once. A repeated answer to the same Idempotency-Key has null here."
+    )
 
 
 class KeyList(Output):

@@ -20,7 +20,9 @@ async def make_signin_link(session: WriteSession, rt: Runtime, user: User) -> st
     token = secrets.token_urlsafe(32)
     now = rt.clock.now()
     session.add(
-        SigninLink(id=rt.ids.next_id(), user_id=user.id, token_hash=digest(token), created_at=now, expires_at=now + timedelta(hours=LINK_HOURS))
+        SigninLink(
+            id=rt.ids.next_id(), user_id=user.id, token_hash=digest(token), created_at=now, expires_at=now + timedelta(hours=LINK_HOURS)
+        )
     )
     await session.flush()
     return f"{rt.settings.public_url}/auth/sign-in/{token}"
@@ -32,7 +34,12 @@ async def peek_signin_link(session: ReadSession, rt: Runtime, token: str) -> Use
     return await session.scalar(
         select(User)
         .join(SigninLink, SigninLink.user_id == User.id)
-        .where(SigninLink.token_hash == digest(token), SigninLink.used_at.is_(None), SigninLink.expires_at > now, User.status == UserStatus.ACTIVE)
+        .where(
+            SigninLink.token_hash == digest(token),
+            SigninLink.used_at.is_(None),
+            SigninLink.expires_at > now,
+            User.status == UserStatus.ACTIVE,
+        )
     )
 
 
@@ -44,7 +51,9 @@ async def spend_signin_link(session: WriteSession, rt: Runtime, token: str) -> U
     if not isinstance(spent, CursorResult) or spent.rowcount != 1:
         raise SigninLinkSpent
     user = await session.scalar(
-        select(User).join(SigninLink, SigninLink.user_id == User.id).where(SigninLink.token_hash == digest(token), User.status == UserStatus.ACTIVE)
+        select(User)
+        .join(SigninLink, SigninLink.user_id == User.id)
+        .where(SigninLink.token_hash == digest(token), User.status == UserStatus.ACTIVE)
     )
     if user is None:
         raise SigninLinkSpent

@@ -66,7 +66,8 @@ def _run(connection: object, direction: str, target: str) -> list[str]:
         (command.upgrade if direction == "upgrade" else command.downgrade)(config, target)
     except CommandError as error:
         raise ConfigurationError(
-            problem=f"The database was made by another version of Refract ({error}).", remedy="Start the version that made it, or a newer one."
+            problem=f"The database was made by another version of Refract ({error}).",
+            remedy="Start the version that made it, or a newer one.",
         ) from error
     return ran
 
@@ -84,7 +85,7 @@ async def _locked(db: Database) -> AsyncIterator[AsyncConnection]:
         finally:
             os.close(handle)
             with contextlib.suppress(FileNotFoundError):
-                path.unlink()
+                path.unlink()  # noqa: ASYNC240 - before anything is served
         return
     async with db.engine.connect() as keeper, db.engine.connect() as connection:
         take, give = (
@@ -103,5 +104,3 @@ async def _locked(db: Database) -> AsyncIterator[AsyncConnection]:
             if db.dialect == "postgresql":
                 await keeper.execute(text("RESET lock_timeout"))
             await keeper.commit()
-
-

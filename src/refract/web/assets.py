@@ -50,4 +50,8 @@ async def favicon() -> Response:
 @router.get("/robots.txt")
 async def robots() -> Response:
     """Nothing that belongs to a person is for crawlers; published pages are found by their own addresses."""
-    return Response("User-agent: *\nDisallow: /app\nDisallow: /api\nDisallow: /auth\n", media_type="text/plain", headers={"Cache-Control": "public, max-age=3600"})
+    return Response(
+        "User-agent: *\nDisallow: /app\nDisallow: /api\nDisallow: /auth\n",
+        media_type="text/plain",
+        headers={"Cache-Control": "public, max-age=3600"},
+    )

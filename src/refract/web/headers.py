@@ -72,7 +72,7 @@ class Surroundings:
         except _TooMuch:
             if not answer.started:
                 await problem_response(BodyTooLarge(limit=self._max_body))(scope, receive, answer)
-        except Exception:
+        except Exception:  # noqa: BLE001 - the last resort: logged, and answered without a traceback
             self._log.exception("request_failed", method=scope["method"], path=scope["path"])
             if not answer.started:
                 await problem_response(InternalError())(scope, receive, answer)
@@ -93,7 +93,7 @@ class Surroundings:
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-class _TooMuch(Exception):  # noqa: N818 - control flow between two layers of this module
+class _TooMuch(Exception):
     pass
 
 

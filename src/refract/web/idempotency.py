@@ -40,11 +40,13 @@ class StillRunning(Conflict):
     headers = {"Retry-After": "1"}  # noqa: RUF012 - a constant of the class
 
 
-class _Answered(Exception):  # noqa: N818 - control flow, not an error
+class _Answered(Exception):
     """Somebody has this row already."""
 
 
-async def answer_once(request: Request, endpoint: Callable[[Request], Coroutine[Any, Any, Response]], secret_fields: frozenset[str]) -> Response:
+async def answer_once(
+    request: Request, endpoint: Callable[[Request], Coroutine[Any, Any, Response]], secret_fields: frozenset[str]
+) -> Response:
     """Run the endpoint, or give the answer it gave before."""
     rt: Runtime = request.app.state.rt
     key = request.headers["idempotency-key"]

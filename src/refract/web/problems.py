@@ -104,7 +104,12 @@ def problem_body(error: RefractError) -> dict[str, Any]:
 def problem_headers(error: RefractError) -> dict[str, str]:
     headers: dict[str, str] = dict(getattr(error, "headers", {}))
     if isinstance(error, Limited):
-        headers |= {"Retry-After": str(error.retry_after), "RateLimit-Limit": str(error.limit), "RateLimit-Remaining": "0", "RateLimit-Reset": str(error.retry_after)}
+        headers |= {
+            "Retry-After": str(error.retry_after),
+            "RateLimit-Limit": str(error.limit),
+            "RateLimit-Remaining": "0",
+            "RateLimit-Reset": str(error.retry_after),
+        }
     elif isinstance(error, Unavailable):
         headers["Retry-After"] = str(error.retry_after)
     elif error.status == 401:
@@ -126,8 +131,18 @@ def problems(*errors: type[RefractError]) -> dict[int | str, dict[str, Any]]:
     """The OpenAPI description of what a call may answer instead, with each error's code and sentence."""
     by_status: dict[int | str, dict[str, Any]] = {}
     for error in errors:
-        entry = by_status.setdefault(error.status, {"model": Problem, "description": TITLES[error.status], "content": {MEDIA_TYPE: {"examples": {}}}})
-        example = {"type": "about:blank", "title": TITLES[error.status], "status": error.status, "code": error.code, "detail": error.template, "request_id": "0f8b6c1d2e3f4a5b", "errors": []}
+        entry = by_status.setdefault(
+            error.status, {"model": Problem, "description": TITLES[error.status], "content": {MEDIA_TYPE: {"examples": {}}}}
+        )
+        example = {
+            "type": "about:blank",
+            "title": TITLES[error.status],
+            "status": error.status,
+            "code": error.code,
+            "detail": error.template,
+            "request_id": "0f8b6c1d2e3f4a5b",
+            "errors": [],
+        }
         entry["content"][MEDIA_TYPE]["examples"][error.code] = {"summary": error.template, "value": example}
     return by_status
 

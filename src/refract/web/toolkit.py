@@ -27,8 +27,13 @@ Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many rows to a
 Cursor = Annotated[str | None, Query(max_length=MAX_CURSOR, description="`next_cursor` of the page before.")]
 PAGE = DEFAULT_LIMIT
 
-IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=100, description='Change only this version: the ETag of the last answer, such as `"3"`.')]
-IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", max_length=255, description="Makes the call safe to repeat for 24 hours.")]
+IfMatch = Annotated[
+    str | None,
+    Header(alias="If-Match", max_length=100, description='Change only this version: the ETag of the last answer, such as `"3"`.'),
+]
+IdempotencyKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", max_length=255, description="Makes the call safe to repeat for 24 hours.")
+]
 
 
 class BadETag(Malformed):
@@ -53,4 +58,3 @@ def check_version(if_match: str | None, version: int) -> None:
     wanted = expected_version(if_match)
     if wanted is not None and wanted != version:
         raise Stale
-
