@@ -3,7 +3,6 @@
 Alembic is imported only when there is something to do: a start on an up-to-date database does not pay for it.
 """
 
-import contextlib
 import fcntl
 import os
 from collections.abc import AsyncIterator
@@ -83,9 +82,7 @@ async def _locked(db: Database) -> AsyncIterator[AsyncConnection]:
             async with db.engine.connect() as connection:
                 yield connection
         finally:
-            os.close(handle)
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()  # noqa: ASYNC240 - before anything is served
+            os.close(handle)  # the file stays: removing it would let two holders of two files both believe they are alone
         return
     async with db.engine.connect() as keeper, db.engine.connect() as connection:
         take, give = (
