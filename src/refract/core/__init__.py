@@ -1,0 +1,1 @@
+"""The ground: nothing in here knows a word of the product."""
