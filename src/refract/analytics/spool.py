@@ -240,15 +240,16 @@ class Turn:
                 self._spool.append(frames)
         finally:
             ending = self.ending
+            self.answered += len(answers)
             for transport, head in answers:
                 try:
                     if head is None:
+                        self.answered -= 1
                         transport.close()
                     else:
                         transport.write(head + ending)
                 except Exception:  # one broken connection must not take its neighbours' answers
                     _logger.warning("an answer could not be sent", exc_info=True)
-            self.answered += len(answers)
             if waiting:
                 self.waiting = []
                 for future in waiting:

@@ -261,20 +261,24 @@ class Lane(HttpToolsProtocol):
         if self.flow.write_paused or self.transport.is_closing():
             if self.ticks >= limits.stall_seconds:
                 self.transport.abort()
-        elif self.ticks >= self._patience(limits):
+            return
+        patience = self._patience(limits)
+        if patience is None:
+            self.ticks = 0
+        elif self.ticks >= patience:
             self.flush()
             self.transport.close()
 
-    def _patience(self, limits: Limits) -> float:
+    def _patience(self, limits: Limits) -> int | None:
+        """None while it is the application that makes the client wait."""
         cycle = self.cycle
         if self.receiving or self.headers is None:
             return limits.head_seconds
         if cycle is None or cycle.response_complete:
             return limits.idle_seconds
         if cycle.more_body and not self.flow.read_paused:
-            return limits.body_seconds + self.body_size / limits.body_rate
-        self.ticks = 0  # the application is at work
-        return limits.idle_seconds
+            return limits.body_seconds + self.body_size // limits.body_rate
+        return None
 
 
 def _nothing(path: bytes) -> None:

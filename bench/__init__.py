@@ -1,0 +1,1 @@
+"""What we measure and how: one file per question."""
