@@ -32,6 +32,7 @@ from refract.analytics.spool_reader import Position, pending, spools
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36"
 REFERRER = "https://news.example.org/section/article"
+HEADERS = ["-H", f"User-Agent: {AGENT}", "-H", f"Referer: {REFERRER}"]
 NAMES = 10_000
 RESULTS = Path(__file__).parent / "results"
 
@@ -55,6 +56,10 @@ class Round:
     p99: str
     errors: str | None
     clicks: int | None = None
+
+    def __str__(self) -> str:
+        counted = "" if self.clicks is None else f"  clicks {self.clicks}"
+        return f"{self.cpu_us:6.2f} µs {self.rate:9.0f}/s  p99 {self.p99:>8}  answered {self.answered}{counted}  errors {self.errors}"
 
 
 @dataclass
@@ -175,8 +180,7 @@ def load(server: Server, seconds: int, connections: int, script: Path) -> Round:
     before = cpu_seconds(server.pid)
     clicks = clicks_in(server.spool) if server.spool else 0
     out = subprocess.run(
-        ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(script)]
-        + ["-H", f"User-Agent: {AGENT}", "-H", f"Referer: {REFERRER}", f"http://127.0.0.1:{server.port}/s77"],
+        ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(script), *HEADERS, f"http://127.0.0.1:{server.port}/"],
         capture_output=True,
         text=True,
         check=True,
@@ -233,11 +237,7 @@ def main() -> None:
                 for server in (peer, us):
                     result = load(server, options.seconds, options.connections, script)
                     rounds[server.name].append(result)
-                    print(
-                        f"round {number + 1} {server.name:8} {result.cpu_us:6.2f} µs CPU per redirect {result.rate:9.0f}/s  p99 {result.p99:>8}"
-                        f"  answered {result.answered}  clicks {result.clicks}  errors {result.errors}",
-                        flush=True,
-                    )
+                    print(f"round {number + 1} {server.name:8} {result}", flush=True)
     finally:
         shutil.rmtree(directory)
     report(options, rounds)
@@ -252,8 +252,8 @@ def report(options: argparse.Namespace, rounds: dict[str, list[Round]]) -> None:
     print(f"\n{'':10}{'µs CPU':>8}{'per second':>12}")
     for name, figure in figures.items():
         print(f"{name:10}{figure['cpu_us']:8.2f}{figure['rate']:12.0f}")
-    print(f"P1 CPU per counted redirect: {ratios['P1_cpu']:.2f} × nginx (bar 1.6, aim 1.25)")
-    print(f"P2 redirects per second:     {ratios['P2_rate']:.2f} × nginx (bar 0.6, aim 0.8)")
+    print(f"P1 CPU per counted redirect: {ratios['P1_cpu']:.2f} x nginx (bar 1.6, aim 1.25)")
+    print(f"P2 redirects per second:     {ratios['P2_rate']:.2f} x nginx (bar 0.6, aim 0.8)")
     RESULTS.mkdir(exist_ok=True)
     result = {
         "question": "P1, P2",

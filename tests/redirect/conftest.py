@@ -46,7 +46,7 @@ async def application(scope: Message, receive: Callable[[], Awaitable[Message]],
     said |= {key: scope[key].decode("latin-1") for key in ("raw_path", "query_string")}
     said["headers"] = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
     said["body"] = body.decode("latin-1")
-    text = json.dumps(said).encode()
+    text = json.dumps(said).encode() * (100_000 if path == "/large" else 1)
     headers = [(b"content-type", b"application/json")]
     if path != "/stream":
         headers.append((b"content-length", b"%d" % len(text)))

@@ -50,7 +50,7 @@ HITS: dict[str, tuple[list[bytes], bytes, bool, list[int]]] = {
     "bytewise": (bytewise(ONCE), ONE, False, [1]),
     "split between two": ([ONCE + ONCE[:20], ONCE[20:]], ONE + ONE, False, [1, 1]),
     "nothing is heard after close": ([get(b"/one", b"Connection: close") + get(b"/two") + get(b"/a")], ONE_CLOSED, True, [1]),
-    "half closed": ([get(b"/one"), b""], ONE, False, [1]),
+    "nothing is heard after 1.0": ([get(b"/one", b"Connection: keep-alive", version=b"1.0") + get(b"/two")], ONE_CLOSED, True, [1]),
 }
 
 
@@ -110,11 +110,14 @@ def test_a_client_that_says_goodbye_in_one_breath_is_still_answered(run: Run, st
         async with station() as here:
             fill(here)
             client = await here.connect()
-            client.writer.write(get(b"/one"))
-            client.writer.write_eof()
+            await client.send(get(b"/one"))
+            await client.read(len(ONE))
+            (lane,) = here.connections
+            lane.data_received(get(b"/two"))
+            lane.eof_received()  # the transport closes after this, whatever the turn still holds
+            lane.transport.close()
             await client.read()
-            assert client.got == ONE
-            assert client.closed
+            assert client.got == ONE + TWO
 
     run(story())
 
@@ -143,10 +146,12 @@ def test_draining_closes_each_connection_with_its_next_answer(run: Run, station:
             fill(here)
             client = await here.connect()
             here.traffic.draining = True
-            await client.send(get(b"/one"))
+            await client.send(get(b"/one") + get(b"/two") + get(b"/a"))
             await client.read()
             assert client.got == ONE_CLOSED
             assert client.closed
+            assert [click.target for click in here.clicks()] == [1]  # what was not heard is not counted
+            assert here.state.total_requests == 0  # nor handed to the application
 
     run(story())
 
@@ -171,7 +176,12 @@ def test_one_turn_is_one_write(run: Run, station: Open) -> None:
             clients = [await here.connect() for _ in range(5)]
             writes: list[int] = []
             append = here.spool.append
-            here.spool.append = lambda frames: writes.append(len(frames)) or append(frames)
+
+            def counted(frames: list[bytes]) -> int:
+                writes.append(len(frames))
+                return int(append(frames))
+
+            here.spool.append = counted
             for client in clients:
                 await client.send(get(b"/one"))
                 await client.read(len(ONE))
@@ -332,6 +342,20 @@ def test_many_small_requests_in_one_piece_are_not_a_large_head(run: Run, station
     run(story())
 
 
+def test_the_size_of_one_head_is_not_held_against_the_next(run: Run, station: Open) -> None:
+    large = get(b"/one", b"X: " + b"x" * 40_000)
+
+    async def story() -> None:
+        async with station() as here:
+            fill(here)
+            client = await here.connect()
+            await client.send(large[:-1], large[-1:] + large[:39_000], large[39_000:])
+            await client.read(2 * len(ONE))
+            assert client.got == 2 * ONE
+
+    run(story())
+
+
 SLOW = [
     ("nothing sent", [], 3),
     ("head unfinished", [b"GET /one HTTP/1.1\r\nHost"], 3),
@@ -433,6 +457,26 @@ def test_a_client_that_never_reads_is_no_longer_read_from(run: Run, station: Ope
             await client.read(sent * len(ONE), seconds=60)  # it reads after all, and nothing is missing
             assert client.got == sent * ONE
             assert len(here.clicks()) == sent
+
+    run(story())
+
+
+def test_an_answer_of_the_application_does_not_open_the_gate_again(run: Run, station: Open) -> None:
+    async def story() -> None:
+        async with station() as here:
+            fill(here)
+            client = await here.connect()
+            await client.send(get(b"/large"))
+            async with asyncio.timeout(10):
+                while not here.state.total_requests:
+                    await asyncio.sleep(0.01)
+            (lane,) = here.connections
+            assert lane.flow.write_paused and lane.flow.read_paused
+            await client.send(get(b"/one"))
+            assert here.clicks() == []
+            while not client.got.endswith(ONE):
+                await client.read(len(client.got) + 1)
+            assert len(here.clicks()) == 1
 
     run(story())
 

@@ -11,7 +11,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from refract.redirect.lane import Lane
 
-
 HOST = b"Host: x\r\n"
 
 

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
@@ -239,11 +238,9 @@ class Lane(HttpToolsProtocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self.ticks = 0
-        cycle = self.cycle
-        wanted = not self.pipeline and (cycle is None or cycle.response_complete or len(cycle.body) <= HIGH_WATER_LIMIT)
-        if self.held and wanted:
+        if self.held:
+            self.held = False
             self.flow.resume_reading()
-        self.held = False
 
     def on_response_complete(self) -> None:
         super().on_response_complete()  # resumes reading
