@@ -51,6 +51,7 @@ class Slow(Payload):
     kind: ClassVar[str] = "test.slow"
     n: int
     seconds: float
+    deaf: bool = False
 
 
 class Flaky(Payload):
@@ -78,11 +79,15 @@ async def once(rt: Runtime, job: Once) -> None:
 
 @handles(Slow)
 async def slow(rt: Runtime, job: Slow) -> None:
-    """Leaves one trace when it begins, works (deaf to everything, as bad code is), and leaves another behind the fence."""
+    """Leaves one trace when it begins, takes its time at the first attempt, and leaves another trace behind the fence."""
     async with rt.db.write() as session:
         await leave(session, rt, job.n, "begin")
     print(f"begin {job.n}", flush=True)
-    time.sleep(job.seconds)  # noqa: ASYNC251 - on purpose: nothing may cancel it before it reaches the fence
+    if job.claim is not None and job.claim.attempt == 1:
+        if job.deaf:
+            time.sleep(job.seconds)  # noqa: ASYNC251 - as bad code does: nothing can cancel it before it reaches the fence
+        else:
+            await asyncio.sleep(job.seconds)
     try:
         async with rt.db.write() as session:
             await leave(session, rt, job.n, "end")

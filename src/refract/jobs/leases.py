@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import and_, or_, select, update
 
 from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
@@ -17,36 +17,30 @@ RECOVERY_PAGE = 100
 LEASE_EXPIRED = "LEASE_EXPIRED"
 
 
-async def renew(session: WriteSession, rt: Runtime, claims: Sequence[Claim]) -> set[int]:
-    """Prolong the leases; the answer names the jobs that are no longer ours.
+async def renew(session: WriteSession, rt: Runtime, claims: Sequence[Claim]) -> list[Claim]:
+    """Prolong the leases; the answer is the claims that no longer hold.
 
     A row that its own handler has locked to write behind the fence is passed over: it is ours, and the next round renews it.
     """
     if not claims:
-        return set()
+        return []
     asked_at = rt.clock.monotonic()
     at = await now(session, rt.clock)
-    fences = [_all(held(claim, at)) for claim in claims]
-    kept = set(await session.scalars(select(Job.id).where(or_(*fences))))
-    free = set(await session.scalars(select(Job.id).where(or_(*fences)).with_for_update(skip_locked=True)))
+    ours = select(Job.id, Job.locked_by).where(or_(*(and_(*held(claim, at)) for claim in claims)))
+    kept = {(row.id, row.locked_by) for row in await session.execute(ours)}
+    free = {(row.id, row.locked_by) for row in await session.execute(ours.with_for_update(skip_locked=True))}
     if free:
-        prolonged = update(Job).where(Job.id.in_(free)).values(lease_expires_at=at + timedelta(seconds=rt.settings.job_lease_seconds))
-        await session.execute(prolonged.execution_options(synchronize_session=False))
+        prolonged = update(Job).where(Job.id.in_([job_id for job_id, _ in free]))
+        expires = at + timedelta(seconds=rt.settings.job_lease_seconds)
+        await session.execute(prolonged.values(lease_expires_at=expires).execution_options(synchronize_session=False))
+    renewed = [claim for claim in claims if (claim.job_id, claim.locked_by) in free]
+    session.after_commit(lambda: _renewed(renewed, asked_at))
+    return [claim for claim in claims if (claim.job_id, claim.locked_by) not in kept]
+
+
+def _renewed(claims: Sequence[Claim], asked_at: float) -> None:
     for claim in claims:
-        if claim.job_id in free:
-            session.after_commit(lambda claim=claim: _renewed(claim, asked_at))  # type: ignore[misc]
-    return {claim.job_id for claim in claims} - kept
-
-
-def _all(conditions: tuple[Any, ...]) -> Any:
-    first, *rest = conditions
-    for condition in rest:
-        first &= condition
-    return first
-
-
-def _renewed(claim: Claim, asked_at: float) -> None:
-    claim.renewed_at = asked_at
+        claim.renewed_at = asked_at
 
 
 async def settle(session: WriteSession, rt: Runtime, claim: Claim, outcome: Outcome) -> bool:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr
 from refract.core.clock import Clock
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Claim:
     """One worker's hold on one job. `attempt` and `locked_by` fence every later write."""
 

@@ -143,7 +143,7 @@ class Worker:
         """Renew at a third of the lease; a handler whose lease is gone, or was not renewed for two thirds, is stopped."""
         lease = self._rt.settings.job_lease_seconds
         held = [running for running in self._running if running.ended_by is None]
-        lost: set[int] = set()
+        lost: list[Claim] = []
         pause = lease / 3
         try:
             if held:
@@ -154,7 +154,7 @@ class Worker:
             pause = lease / 12
         at = self._rt.clock.monotonic()
         for running in held:
-            if running.claim.job_id in lost or at - running.claim.renewed_at >= lease * 2 / 3:
+            if running.claim in lost or at - running.claim.renewed_at >= lease * 2 / 3:
                 running.end(Lost())
         return pause
 
