@@ -11,6 +11,7 @@ from refract.core.leases import leased_ids
 from refract.core.metrics import Metrics
 from refract.core.secrets import Secret, load_secret
 from refract.core.settings import Settings
+from refract.core.signals import Signals
 
 
 @dataclass(slots=True)
@@ -23,6 +24,7 @@ class Runtime:
     ids: IdSource
     secret: Secret
     metrics: Metrics = field(default_factory=Metrics)
+    signals: Signals = field(default_factory=Signals)
 
 
 @asynccontextmanager
