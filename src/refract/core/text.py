@@ -1,0 +1,20 @@
+"""Text as it is compared, and text that cannot be kept at all."""
+
+import unicodedata
+
+
+def fold(text: str) -> str:
+    """The form under which texts that differ only in case or in composition are the same. It may be longer than the text."""
+    folded = unicodedata.normalize("NFC", text).casefold()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", folded).casefold())
+
+
+def storable(text: str) -> bool:
+    """False for U+0000, which PostgreSQL cannot hold, and for a lone surrogate, which is no character."""
+    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def shown(text: str, most: int = 60) -> str:
+    """Enough of a refused text to recognise it, and nothing that a log or a terminal could trip over."""
+    printable = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text[: most + 1])
+    return printable if len(printable) <= most else f"{printable[:most]}…"
