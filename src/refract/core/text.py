@@ -1,4 +1,4 @@
-"""Text as it is compared, and text that cannot be kept at all."""
+"""Text as it is compared, and as it is shown when it was refused."""
 
 import unicodedata
 
@@ -7,11 +7,6 @@ def fold(text: str) -> str:
     """The form under which texts that differ only in case or in composition are the same. It may be longer than the text."""
     folded = unicodedata.normalize("NFC", text).casefold()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", folded).casefold())
-
-
-def storable(text: str) -> bool:
-    """False for U+0000, which PostgreSQL cannot hold, and for a lone surrogate, which is no character."""
-    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def shown(text: str, most: int = 60) -> str:

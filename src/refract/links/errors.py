@@ -1,14 +1,6 @@
 """What can go wrong with a link."""
 
 from refract.core.errors import Conflict, Forbidden, Invalid, NotFound
-from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
-from refract.tags.errors import InvalidTag
-
-__all__ = [
-    "InvalidSlug", "InvalidStateTransition", "InvalidTag", "InvalidUrl", "LinkNotFound", "NameNotFound", "NothingToUndo", "NotYours", "OnlyAdministrators",
-    "OwnerExists", "OwnerNotFound", "PastExpiry", "PrimaryOwnerProtected", "RenewalNeeded", "ShareExists", "ShareNotFound", "SlugReserved", "SlugTaken",
-    "TooManyTags", "UnknownPerson", "VersionNotFound",
-]  # fmt: skip
 
 
 class LinkNotFound(NotFound):
@@ -31,10 +23,6 @@ class VersionNotFound(NotFound):
     """The link has no version {version}."""
 
 
-class InvalidUrl(Invalid):
-    """The destination cannot be used. {why}"""
-
-
 class PastExpiry(Invalid):
     """The expiry lies in the past: choose a moment that is still to come."""
 
@@ -43,8 +31,8 @@ class TooManyTags(Invalid):
     """A link carries at most {most} tags."""
 
 
-class UnknownPerson(Invalid):
-    """No single active person here has the verified address "{email}"."""
+class TooManyNames(Invalid):
+    """A link has at most {most} names."""
 
 
 class NotYours(Forbidden):

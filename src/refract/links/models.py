@@ -26,7 +26,7 @@ class Visibility(StrEnum):
 class Link(Model):
     """A destination, and everything we promise about reaching it.
 
-    Created order is id order: `created_at` is the moment inside the id. Clicks live in `LinkTotals`, so that counting never touches this row.
+    Created order is id order: `created_at` is the moment inside the id. Clicks live in `LinkTotals`: counting never touches this row.
     """
 
     __tablename__ = "links"
@@ -49,7 +49,7 @@ class Link(Model):
     href: Mapped[str] = mapped_column(Text)  # as it goes into Location
     href_digest: Mapped[str] = mapped_column(text_key(32))
     destination_host: Mapped[str] = mapped_column(text_key(255))
-    template: Mapped[str | None] = mapped_column(Text)  # the parsed form of a destination with placeholders
+    has_placeholders: Mapped[bool]
     title: Mapped[str | None] = mapped_column(String(200))
     notes: Mapped[str | None] = mapped_column(Text)
     redirect_status: Mapped[int] = mapped_column(SmallInteger)

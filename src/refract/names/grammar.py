@@ -14,9 +14,38 @@ FORGIVEN = ".,;:!?)"
 """Punctuation that clings to an address pasted from a sentence."""
 
 SEED_WORDS = (
-    "admin api app auth dashboard docs help health login logout register signup settings status support www web assets static "
-    "mcp metrics links u favicon.ico robots.txt sitemap.xml"
-).split()
+    "admin",
+    "api",
+    "app",
+    "auth",
+    "dashboard",
+    "docs",
+    "help",
+    "health",
+    "login",
+    "logout",
+    "register",
+    "signup",
+    "settings",
+    "status",
+    "support",
+    "www",
+    "web",
+    "assets",
+    "static",
+    "mcp",
+    "metrics",
+    "links",
+    "u",
+    "favicon.ico",
+    "robots.txt",
+    "sitemap.xml",
+    "opensearch.xml",
+    "manifest.webmanifest",
+    ".well-known",
+    "ready",
+)
+"""Words that no name may be, whether a route uses them today or not."""
 
 _LINK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
 _LIST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{2,39}")

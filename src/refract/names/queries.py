@@ -45,7 +45,8 @@ async def ids_in_use(session: ReadSession, candidates: Collection[int]) -> set[i
 
 async def lowest_id(session: ReadSession) -> int | None:
     """The id of the oldest link: no older code can be in use."""
-    return await session.scalar(select(func.min(_links.c.id)))
+    lowest: int | None = await session.scalar(select(func.min(_links.c.id)))
+    return lowest
 
 
 async def did_you_mean(session: ReadSession, typed: str, may_see: ColumnElement[bool], most: int = SUGGESTIONS) -> list[str]:
@@ -69,4 +70,4 @@ async def did_you_mean(session: ReadSession, typed: str, may_see: ColumnElement[
 
 async def _with_part(session: ReadSession, part: Any, wanted: Sequence[str], may_see: ColumnElement[bool]) -> dict[str, str]:
     question = select(Name.key, Name.name).where(part.in_(wanted), may_see).limit(_MOST_LOOKALIKES)
-    return {key: name for key, name in await session.execute(question)}
+    return dict((await session.execute(question)).all())

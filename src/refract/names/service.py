@@ -164,7 +164,7 @@ def _row(key: str, name: str, kind: Kind, target: int, at: datetime) -> dict[str
 async def _holders(session: ReadSession, keys: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for some in slices(keys):
-        found |= {key: target for key, target in await session.execute(select(Name.key, Name.target_id).where(Name.key.in_(some)))}
+        found |= dict((await session.execute(select(Name.key, Name.target_id).where(Name.key.in_(some)))).all())
     return found
 
 
@@ -175,4 +175,3 @@ async def _settle(session: WriteSession, inserted: Mapping[str, tuple[int, str]]
     for key, (target, name) in granted.items():
         if inserted[key] != (target, name):
             await session.execute(update(Name).where(Name.key == key).values(target_id=target, name=name))
-

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from sqlalchemy import Table, update
 
-from refract.core.db import WriteSession
+from refract.core.db import ReadSession, WriteSession
 from refract.core.ids import Snowflakes
 from refract.core.rows import insert_or_skip
 from refract.tags import queries
@@ -32,6 +32,12 @@ async def ensure_shared(session: WriteSession, ids: Snowflakes, names: Collectio
         known |= await queries.shared_by_key(session, missing)
     await _revive(session, [known[key] for key in wanted])
     return {name: known[slug(name)] for name in names}
+
+
+async def known_shared(session: ReadSession, names: Collection[str]) -> dict[int, Tag]:
+    """The shared tags among these names that exist, by id."""
+    found = await queries.shared_by_key(session, {slug(name) for name in names})
+    return {tag.id: tag for tag in found.values() if tag.deleted_at is None}
 
 
 async def count_use(session: WriteSession, changes: Mapping[int, int], now: datetime) -> None:

@@ -51,7 +51,7 @@ def _links() -> None:
         sa.Column("href", sa.Text, nullable=False),
         sa.Column("href_digest", text_key(32), nullable=False),
         sa.Column("destination_host", text_key(255), nullable=False),
-        sa.Column("template", sa.Text),
+        sa.Column("has_placeholders", sa.Boolean, nullable=False),
         sa.Column("title", sa.String(200)),
         sa.Column("notes", sa.Text),
         sa.Column("redirect_status", sa.SmallInteger, nullable=False),
