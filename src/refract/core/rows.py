@@ -1,7 +1,7 @@
 """Many rows in one go, the same on three databases."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import Insert, Table, insert
 from sqlalchemy.dialects.mysql import insert as mysql_insert
@@ -10,17 +10,26 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from refract.core.db import WriteSession
 from refract.core.settings import Dialect
+from refract.core.types import Model
 
 MOST_PARAMETERS = 1_000
 """Values in one IN list: far below every driver's limit, and few enough shapes for a statement cache."""
 
 Item = TypeVar("Item")
+Row = TypeVar("Row", bound=Model)
 
 
 def slices(items: Sequence[Item], size: int = MOST_PARAMETERS) -> Iterator[Sequence[Item]]:
     """The items in runs of at most `size`."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
+
+
+def as_read(model: type[Row], row: Mapping[str, Any]) -> Row:
+    """An object like one that was read from this row, at a tenth of the constructor's cost: for rows inserted at driver level."""
+    instance = model.__mapper__.class_manager.new_instance()
+    instance.__dict__.update(row)
+    return cast("Row", instance)
 
 
 async def insert_rows(session: WriteSession, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

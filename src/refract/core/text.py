@@ -5,6 +5,8 @@ import unicodedata
 
 def fold(text: str) -> str:
     """The form under which texts that differ only in case or in composition are the same. It may be longer than the text."""
+    if text.isascii():
+        return text.lower()
     folded = unicodedata.normalize("NFC", text).casefold()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", folded).casefold())
 

@@ -109,9 +109,9 @@ async def free_ids(session: ReadSession, space: Namespace, count: int) -> list[i
     """New ids, ascending, whose codes nobody could mistake for a name that is taken or reserved."""
     found: list[int] = []
     while len(found) < count:
-        fresh = {name_key(encode(number)): number for number in space.ids.next_ids(count - len(found))}
-        taken = await queries.find_names(session, list(fresh))
-        found += [number for key, number in fresh.items() if key not in taken and key not in space.reserved.keys]
+        fresh = [(name_key(encode(number)), number) for number in space.ids.next_ids(count - len(found))]
+        taken = await queries.find_names(session, {key for key, _ in fresh})
+        found += [number for key, number in fresh if key not in taken and key not in space.reserved.keys]
     return found
 
 

@@ -62,7 +62,8 @@ class Card:
             redirect_status=cast("RedirectStatus", link.redirect_status), visibility=Visibility(link.visibility), status=link.state_at(now),
             expires_at=link.expires_at, created_at=link.created_at, updated_at=link.updated_at,
             total_clicks=totals.people if stats else None, bot_clicks=totals.bots if stats else None,
-            last_clicked_at=totals.last_at if stats else None, flagged=link.flagged, forward_query=link.forward_query, version=link.version, owners=[one.shown(managing=managing) for one in self.owners],
+            last_clicked_at=totals.last_at if stats else None, flagged=link.flagged, forward_query=link.forward_query, version=link.version,
+            owners=[one.shown(managing=managing) for one in self.owners],
         )  # fmt: skip
 
 

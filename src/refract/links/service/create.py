@@ -11,7 +11,7 @@ from sqlalchemy import Table
 from refract.core.db import WriteSession
 from refract.core.errors import RefractError
 from refract.core.ids import created_at
-from refract.core.rows import insert_rows
+from refract.core.rows import as_read, insert_rows
 from refract.identity.models import User
 from refract.links import feed, history
 from refract.links.errors import PastExpiry
@@ -27,8 +27,6 @@ from refract.names.service import Namespace
 from refract.tags import service as tags
 from refract.tags.models import Tag
 
-_COLUMNS = tuple(column.name for column in cast("Table", Link.__table__).columns)
-
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -40,6 +38,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
+    row: Mapping[str, Any]
     card: Card
     tags: Mapping[int, str]
 
@@ -60,9 +59,10 @@ async def create_links(session: WriteSession, space: Namespace, owner: User, wis
     now = space.clock.now()
     results: dict[int, Made | RefractError] = {}
     pending: dict[int, Wish] = {}
+    tag_names: dict[int, list[str]] = {}
     for index, wish in enumerate(wishes):
         try:
-            checked(wish.new.tags)
+            tag_names[index] = checked(wish.new.tags)
             refuse_past(wish.new.expires_at, now)
             pending[index] = wish
         except RefractError as problem:
@@ -71,7 +71,7 @@ async def create_links(session: WriteSession, space: Namespace, owner: User, wis
         found = await existing(session, owner, pending, now)
         results |= {index: Made(card, found=True) for index, card in found.items()}
         together, later = in_turn({index: wish for index, wish in pending.items() if index not in found})
-        results |= await _make(session, space, owner, {index: pending[index] for index in together}, now)
+        results |= await _make(session, space, owner, {index: (pending[index], tag_names[index]) for index in together})
         pending = {index: pending[index] for index in later}
     return [results[index] for index in range(len(wishes))]
 
@@ -82,14 +82,14 @@ def refuse_past(expires_at: datetime | None, now: datetime) -> None:
 
 
 async def _make(
-    session: WriteSession, space: Namespace, owner: User, wishes: Mapping[int, Wish], now: datetime
+    session: WriteSession, space: Namespace, owner: User, wishes: Mapping[int, tuple[Wish, list[str]]]
 ) -> dict[int, Made | RefractError]:
+    now = space.clock.now()
     numbers = dict(zip(wishes, await names.free_ids(session, space, len(wishes)), strict=True))
-    refused = await names.claim(session, space, Kind.LINK, {numbers[index]: wish.new.names for index, wish in wishes.items()})
-    granted = {index: wish for index, wish in wishes.items() if numbers[index] not in refused}
-    wanted = {index: checked(wish.new.tags) for index, wish in granted.items()}
-    by_name = await tags.ensure_shared(session, space.ids, {name for some in wanted.values() for name in some}, now)
-    drafts = {index: _draft(numbers[index], wish, owner, [by_name[name] for name in wanted[index]]) for index, wish in granted.items()}
+    refused = await names.claim(session, space, Kind.LINK, {numbers[index]: wish.new.names for index, (wish, _) in wishes.items()})
+    granted = {index: wished for index, wished in wishes.items() if numbers[index] not in refused}
+    by_name = await tags.ensure_shared(session, space.ids, {name for _, wanted in granted.values() for name in wanted}, now)
+    drafts = {index: _draft(numbers[index], wish, owner, [by_name[name] for name in wanted]) for index, (wish, wanted) in granted.items()}
     await _insert(session, owner.id, list(drafts.values()), now)
     made: dict[int, Made | RefractError] = {index: refused[number] for index, number in numbers.items() if number in refused}
     return made | {index: Made(draft.card) for index, draft in drafts.items()}
@@ -100,23 +100,24 @@ def _draft(number: int, wish: Wish, owner: User, tags_of_link: Sequence[Tag]) ->
     given: dict[str, str] = {}
     for name in new.names:
         given.setdefault(name_key(name), name)
-    link = Link(
-        id=number, destination=vetted.typed, href=vetted.href, href_digest=digest(vetted.href), destination_host=vetted.host,
-        has_placeholders=vetted.template is not None, title=new.title, notes=new.notes, redirect_status=new.redirect_status,
-        visibility=wish.visibility, forward_query=new.forward_query, status=LinkState.ACTIVE.value, disabled_by_admin=False,
-        flagged=vetted.flagged, expires_at=new.expires_at, created_at=made, updated_at=made, deleted_at=None, version=1, search_text="",
-    )  # fmt: skip
-    link.search_text = history.searchable(link, list(given.values()))
+    row = {
+        "id": number, "destination": vetted.typed, "href": vetted.href, "href_digest": digest(vetted.href), "destination_host": vetted.host,
+        "has_placeholders": vetted.template is not None, "title": new.title, "notes": new.notes, "redirect_status": new.redirect_status,
+        "visibility": wish.visibility, "forward_query": new.forward_query, "status": LinkState.ACTIVE.value, "disabled_by_admin": False,
+        "flagged": vetted.flagged, "expires_at": new.expires_at, "created_at": made, "updated_at": made, "deleted_at": None, "version": 1,
+    }  # fmt: skip
+    link = as_read(Link, row)
+    row["search_text"] = link.__dict__["search_text"] = history.searchable(link, list(given.values()))
     facts = OwnerFacts(owner.id, owner.shown_name, owner.email, primary=True, added_at=made)
     tagged = {tag.id: tag.name for tag in sorted(tags_of_link, key=lambda tag: tag.key)}
-    return _Draft(Card(link, list(given.values()), list(tagged.values()), [facts]), tagged)
+    return _Draft(row, Card(link, list(given.values()), list(tagged.values()), [facts]), tagged)
 
 
 async def _insert(session: WriteSession, owner_id: int, drafts: Sequence[_Draft], now: datetime) -> None:
     """The rows of new links, table by table."""
     links = [draft.card.link for draft in drafts]
     tagged = [{"link_id": draft.card.link.id, "tag_id": tag_id} for draft in drafts for tag_id in draft.tags]
-    await insert_rows(session, _table(Link), [{name: getattr(link, name) for name in _COLUMNS} for link in links])
+    await insert_rows(session, _table(Link), [draft.row for draft in drafts])
     await insert_rows(session, _table(LinkOwner), [_owner(link, owner_id) for link in links])
     await insert_rows(session, _table(LinkChange), [_first_version(draft, owner_id) for draft in drafts])
     await insert_rows(session, _table(LinkTag), tagged)

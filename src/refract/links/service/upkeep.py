@@ -40,7 +40,7 @@ async def purge_links(session: WriteSession, now: datetime, after: timedelta, mo
         and_(Link.status == LinkState.DELETED, Link.deleted_at <= long_ago),
     )
     found = select(Link.id, Link.version, Link.status).where(ended).order_by(Link.id).limit(most).with_for_update()
-    rows = list((await session.execute(found)))
+    rows = list(await session.execute(found))
     if rows:
         await _remove(session, rows, now)
     return len(rows)
