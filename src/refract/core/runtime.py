@@ -24,7 +24,11 @@ class Runtime:
     ids: IdSource
     secret: Secret
     metrics: Metrics = field(default_factory=Metrics)
-    signals: Signals = field(default_factory=Signals)
+
+    @property
+    def signals(self) -> Signals:
+        """The database's own, so that a commit can be told of."""
+        return self.db.signals
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 """Every table of every feature, imported in one place: for migrations' tests, `move`, `backup` and `verify`."""
 
+from refract.analytics import models as analytics
 from refract.core.leases import WorkerId
 from refract.core.types import Model
 from refract.identity import models as identity
@@ -11,4 +12,4 @@ from refract.web import models as web
 
 metadata = Model.metadata
 
-__all__ = ["WorkerId", "identity", "jobs", "links", "metadata", "names", "tags", "web"]
+__all__ = ["WorkerId", "analytics", "identity", "jobs", "links", "metadata", "names", "tags", "web"]
