@@ -72,7 +72,7 @@ def frame(kind: int, target: int, time_ns: int, flags: int, network: bytes, agen
     else:
         if query:
             campaign = campaign_of(query)
-        # `find`, not `in`: looking for bytes in bytes, the latter first makes and drops a TypeError (0.1 µs each).
+        # `find`, not `in`: on the hot path, and `in` takes the byte for a number first, which fails expensively.
         if referrer.find(b"?") >= 0 or referrer.find(b"#") >= 0:
             referrer = referrer.partition(b"?")[0].partition(b"#")[0]
         if len(referrer) > MOST_REFERRER:
