@@ -214,6 +214,11 @@ def machine() -> dict[str, str | int | None]:
     }
 
 
+def busy() -> float:
+    """Processes wanting a core that are not ours: above nought, rates say little and ratios of CPU still hold."""
+    return os.getloadavg()[0]
+
+
 def best(rounds: list[Round]) -> dict[str, float]:
     return {"cpu_us": min(each.cpu_us for each in rounds), "rate": max(each.rate for each in rounds)}
 
@@ -229,6 +234,9 @@ def main() -> None:
     script = directory / "names.lua"
     script.write_text(LUA)
     rounds: dict[str, list[Round]] = {"nginx": [], "refract": []}
+    load_before = busy()
+    if load_before > 0.5:
+        print(f"load average {load_before:.1f} before we began: the rates (P2) of this run mean little")
     try:
         with nginx(directory) as peer, ours(directory) as us:
             for server in (peer, us):
@@ -240,10 +248,10 @@ def main() -> None:
                     print(f"round {number + 1} {server.name:8} {result}", flush=True)
     finally:
         shutil.rmtree(directory)
-    report(options, rounds)
+    report(options, rounds, load_before)
 
 
-def report(options: argparse.Namespace, rounds: dict[str, list[Round]]) -> None:
+def report(options: argparse.Namespace, rounds: dict[str, list[Round]], load_before: float) -> None:
     figures = {name: best(each) for name, each in rounds.items()}
     ratios = {
         "P1_cpu": figures["refract"]["cpu_us"] / figures["nginx"]["cpu_us"],
@@ -258,6 +266,7 @@ def report(options: argparse.Namespace, rounds: dict[str, list[Round]]) -> None:
     result = {
         "question": "P1, P2",
         "machine": machine(),
+        "load_average_before": load_before,
         "options": vars(options),
         "rounds": {name: [asdict(each) for each in all_of] for name, all_of in rounds.items()},
         "best": figures,

@@ -116,6 +116,11 @@ def test_whoever_asked_not_to_be_tracked_leaves_time_and_target_alone() -> None:
     assert b"agent" not in data and b"mail" not in data and b"from" not in data
 
 
+def test_an_address_that_is_not_anonymous_cannot_be_kept() -> None:
+    with pytest.raises(ValueError, match="anonymous"):
+        frame(LINK_CLICK, 1, 1, 0, bytes(16), b"", b"", b"")
+
+
 @given(at=st.integers(0, 10**6), bit=st.integers(0, 7))
 def test_a_flipped_bit_never_passes_for_a_click(at: int, bit: int) -> None:
     frames = [a_frame(n) for n in (1, 2, 3)]

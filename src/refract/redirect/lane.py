@@ -146,7 +146,8 @@ class Lane(HttpToolsProtocol):
             if not _NOT_PLAIN.isdisjoint(headers):
                 return False
             flags = signals.flags_of(headers)
-        method = self.parser.get_method()
+        parser = self.parser
+        method = parser.get_method()
         if method != b"GET" and method != b"HEAD":
             return False
         entry.seen = True
@@ -158,19 +159,18 @@ class Lane(HttpToolsProtocol):
             agent, referrer = headers.get(b"user-agent", b""), headers.get(b"referer", b"")
             turn.frames.append(frame(entry.kind, entry.target, now, flags, network, agent, referrer, query))
         self.answered_in = turn.number
-        if self._keeps_alive(headers):
+        # Only an explicit wish can keep HTTP/1.0 alive, and like uvicorn we do not grant it.
+        if (
+            parser.should_keep_alive()
+            and not self.traffic.draining
+            and (b"connection" not in headers or parser.get_http_version() != "1.0")
+        ):
             turn.answers.append((self.transport, entry.head))
         else:
             turn.answers += (self.transport, entry.head + CLOSE), (self.transport, None)
             self.finished = True
             self.find = _nothing
         return True
-
-    def _keeps_alive(self, headers: dict[bytes, bytes]) -> bool:
-        if not self.parser.should_keep_alive() or self.traffic.draining:
-            return False
-        # Only an explicit wish can keep HTTP/1.0 alive, and like uvicorn we do not grant it.
-        return b"connection" not in headers or self.parser.get_http_version() != "1.0"
 
     def _forwarded_network(self) -> bytes:
         peer = self.client[0] if self.client else ""
