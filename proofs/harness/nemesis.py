@@ -1,0 +1,80 @@
+"""Faults by a seed, each noted with its moment. Only processes that the proof started are ever touched."""
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tools.servers import Server
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What was done to whom. `at` is on the machine's monotonic clock, as the client's journal is; `until` is when it was over."""
+
+    kind: str
+    victim: str
+    pid: int
+    at: float
+    until: float
+
+
+class Nemesis:
+    """Does harm and keeps account of it."""
+
+    def __init__(self, seed: int, path: Path) -> None:
+        self.random = random.Random(seed)
+        self.faults: list[Fault] = []
+        self._file = path.open("a")
+
+    async def wait(self, least: float, most: float) -> None:
+        await asyncio.sleep(self.random.uniform(least, most))
+
+    def kill(self, pid: int, victim: str) -> float:
+        """SIGKILL; the moment it was sent."""
+        at = time.monotonic()
+        self._send(pid, signal.SIGKILL)
+        self._note(Fault("SIGKILL", victim, pid, at, at))
+        return at
+
+    async def pause(self, pid: int, victim: str, seconds: float) -> None:
+        """SIGSTOP, and SIGCONT a while later: a process that everybody believes alive and that does nothing."""
+        at = time.monotonic()
+        self._send(pid, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._send(pid, signal.SIGCONT)
+        self._note(Fault("SIGSTOP", victim, pid, at, time.monotonic()))
+
+    def signal(self, pid: int, number: signal.Signals, victim: str) -> float:
+        """SIGTERM, SIGHUP: requests rather than blows."""
+        at = time.monotonic()
+        self._send(pid, number)
+        self._note(Fault(number.name, victim, pid, at, at))
+        return at
+
+    async def restart(self, server: Server, *, hard: bool) -> None:
+        """A database server goes and comes back; `hard` as if the machine had run out of memory."""
+        at, pid = time.monotonic(), server.pid or 0
+        await asyncio.to_thread(server.kill if hard else server.stop)
+        await asyncio.to_thread(server.start)
+        self._note(Fault("restart", server.name, pid, at, time.monotonic()))
+
+    def close(self) -> None:
+        self._file.close()
+
+    @staticmethod
+    def _send(pid: int, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    def _note(self, fault: Fault) -> None:
+        self.faults.append(fault)
+        self._file.write(json.dumps(asdict(fault)) + "\n")
+        self._file.flush()
