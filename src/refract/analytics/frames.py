@@ -61,7 +61,9 @@ class Broken(Exception):
         self.offset = offset
 
 
-def frame(kind: int, target: int, time_ns: int, flags: int, network: bytes, agent: bytes, referrer: bytes, query: bytes) -> bytes:
+def frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot path
+    kind: int, target: int, time_ns: int, flags: int, network: bytes, agent: bytes, referrer: bytes, query: bytes
+) -> bytes:
     """The frame of one click. Trimming happens here and nowhere else, so no caller can keep more than is allowed.
 
     `network` comes from `core.address.network_of`: the address is anonymous before it arrives.

@@ -154,7 +154,7 @@ def set_aside(spool: SpoolState, damage: Damage) -> Path:
     unfinished = path.with_suffix(".new")
     with (spool.directory / segment_name(damage.segment)).open("rb") as source:
         source.seek(damage.offset)
-        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
             target.write(source.read(damage.size))
             target.flush()
             os.fsync(target.fileno())
