@@ -405,13 +405,13 @@ while True:
 
 @pytest.mark.parametrize(("sync", "turns"), [("never", 1), ("never", 300), ("never", 997), ("always", 40)])
 def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, sync: str, turns: int) -> None:
-    process = run(WRITER, tmp_path, sync)
-    assert process.stdout is not None
-    for _ in range(turns):
-        acknowledged = int(process.stdout.readline())
-    process.send_signal(signal.SIGKILL)
-    rest = process.stdout.read().split("\n")[:-1]
-    process.wait()
+    acknowledged = 0
+    with run(WRITER, tmp_path, sync) as process:
+        assert process.stdout is not None
+        for _ in range(turns):
+            acknowledged = int(process.stdout.readline())
+        process.send_signal(signal.SIGKILL)
+        rest = process.stdout.read().split("\n")[:-1]
     acknowledged = int(rest[-1]) if rest else acknowledged
 
     (spool,) = spools(tmp_path)
