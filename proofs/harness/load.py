@@ -49,8 +49,9 @@ def writing(key: str, path: str, body: Callable[[int], dict[str, object]]) -> Ma
 
 
 class Bounds(NamedTuple):
-    """Where a load ends by itself, whatever else happens."""
+    """How much of it, and where it ends by itself whatever else happens."""
 
+    connections: int
     requests: int
     seconds: float
 
@@ -63,9 +64,8 @@ class Load:
         port: int,
         journal: Journal,
         make: Make,
-        *,
-        connections: int,
         bounds: Bounds,
+        *,
         pause: Callable[[], float] | None = None,
         patience: float = 30.0,
         retry: bool = False,
@@ -73,7 +73,7 @@ class Load:
         self._port = port
         self._journal = journal
         self._make = make
-        self._connections = connections
+        self._connections = bounds.connections
         self._left = bounds.requests
         self._seconds = bounds.seconds
         self._pause = pause

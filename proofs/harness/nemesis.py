@@ -52,7 +52,7 @@ class Nemesis:
             self._send(pid, signal.SIGCONT)
         self._note(Fault("SIGSTOP", victim, pid, at, time.monotonic()))
 
-    def signal(self, pid: int, number: signal.Signals, victim: str) -> float:
+    def send(self, pid: int, number: signal.Signals, victim: str) -> float:
         """SIGTERM, SIGHUP: requests rather than blows."""
         at = time.monotonic()
         self._send(pid, number)

@@ -55,7 +55,6 @@ class Site:
             port=self.port,
             database_url=self.database_url,
             spool_dir=Path(spool) if spool else None,
-            secret_key=self._environment.get("REFRACT_SECRET_KEY"),
         )
 
     @asynccontextmanager
@@ -169,7 +168,7 @@ async def site(
 
 @asynccontextmanager
 async def database(dialect: str) -> AsyncIterator[str | None]:
-    """The URL of an empty database on the server that REFRACT_TEST_… names, dropped at the end; None stands for SQLite in the data directory."""
+    """The URL of an empty database on the server that REFRACT_TEST_… names, dropped at the end. None: SQLite in the data directory."""
     if dialect == "sqlite":
         yield None
         return

@@ -109,7 +109,7 @@ class Wire(asyncio.Protocol):
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(answer)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _exc: Exception | None) -> None:
         if not self.lost.done():
             self.lost.set_result(None)
         if self._waiting is not None and not self._waiting.done():

@@ -5,6 +5,7 @@ grace, the last clicks written.
 """
 
 import asyncio
+import select
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -52,17 +53,36 @@ class GracefulServer(Server):
             server.close()
         for one in sockets or []:
             one.close()
+        self._announce()
         await self._wait(self._grace)  # clients of this moment get an answer that tells them to go elsewhere
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
-        await self._wait(HARD_SECONDS)
+        await self._wait(HARD_SECONDS, closing=True)
         for task in list(self.server_state.tasks):
             self._log.warning("request_cut_off")
             task.cancel()
 
-    async def _wait(self, seconds: float) -> None:
+    def _announce(self) -> None:
+        """Every answer from here on says that it is the last on its connection; uvicorn closes after one that does."""
+        self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
+        for connection in self.server_state.connections:
+            cycle = getattr(connection, "cycle", None)
+            if cycle is not None and not cycle.response_started:
+                cycle.keep_alive = False
+
+    async def _wait(self, seconds: float, *, closing: bool = False) -> None:
         deadline = asyncio.get_running_loop().time() + seconds
         while (self.server_state.connections or self.server_state.tasks) and not self.force_exit:
             if asyncio.get_running_loop().time() >= deadline:
                 return
+            for connection in list(self.server_state.connections) if closing else ():
+                if not _unread(connection.transport):
+                    connection.shutdown()
             await asyncio.sleep(POLL_SECONDS)
+
+
+def _unread(transport: asyncio.Transport) -> bool:
+    """Whether something has arrived that we have not looked at: a request that came as we were about to close is answered first."""
+    if transport.is_closing():
+        return False
+    poll = select.poll()
+    poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+    return bool(poll.poll(0))
