@@ -50,7 +50,7 @@ def link(name: str, destination: str, title: str = "", state: str = "active", cl
         "title": title,
         "tags": [{"name": tag, "color": color} for tag, color in zip(tags, ("#2f4bd6", "#11703f", "#b3261e"), strict=False)],
         "clicks": clicks,
-        "spark": [(seed * (day + 3) * 7 % 31) + day for day in range(14)] if clicks else [0] * 14,
+        "spark": [10 + (seed * (day + 3) ** 2) % 9 + day * (seed % 3) for day in range(14)] if clicks else [0] * 14,
         "state": state,
         "created_at": NOW - timedelta(days=seed % 90),
     }
@@ -115,6 +115,7 @@ ERROR = {
     "title": "Something broke on our side",
     "detail": "Try again. If it happens again, tell whoever runs this server.",
     "request_id": "01J8Z3K4M5N6P7Q8R9S0T1U2V3",
+    "retry_url": "/",
 }
 LIMITED = {"status": 429, "title": "Too fast", "detail": "You have made 100 links in the last hour.", "request_id": None, "retry_after": 40}
 SAID = [{"message": "Deleted /roadmap", "undo": "/app/links/1/undo"}, {"message": "Something is not right with that.", "kind": "wrong"}]
