@@ -1,6 +1,6 @@
 """Draw the icon's PNG and ICO forms from static/icon.svg, with the system's Chromium.
 
-    python tools/favicons.py
+python tools/favicons.py
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def main() -> None:
     # Phones cut a maskable icon to their own shape: the drawing keeps to the inner four fifths.
     maskable = square.replace("<g ", '<g transform="translate(9.6 9.6) scale(.7)" ')
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", chromium_sandbox=False, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", chromium_sandbox=False, args=["--no-sandbox", "--disable-gpu"]
+        )
         page = browser.new_page()
         files = {
             "favicon.ico": ico(draw(page, svg, 32), 32),

@@ -1,6 +1,6 @@
 """Every template with believable data, behind the headers of production: for the browser tests, and to look at.
 
-    PYTHONPATH=src:. python -m tests.browser.gallery --port 8123
+PYTHONPATH=src:. python -m tests.browser.gallery --port 8123
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def gallery() -> Starlette:
         Route("/{path:path}", accept, methods=["POST"]),
         Mount("/static", StaticFiles(directory=WEB / "static")),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=harden), Middleware(GZipMiddleware, minimum_size=200)])
+    return Starlette(
+        routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=harden), Middleware(GZipMiddleware, minimum_size=200)]
+    )
 
 
 def main() -> None:

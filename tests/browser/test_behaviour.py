@@ -11,13 +11,24 @@ from playwright.async_api import Browser, Page, expect
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BACKGROUND = "getComputedStyle(document.documentElement).backgroundColor"
+NOTE_FIRST_THEME = """new MutationObserver((_, observer) => {
+  if (document.body) { window.first = document.documentElement.dataset.theme; observer.disconnect(); }
+}).observe(document, {childList: true, subtree: true})"""
+NO_CLIPBOARD = """Object.defineProperty(Navigator.prototype, 'clipboard', {value: undefined});
+document.addEventListener('copy', () => { window.copied = document.activeElement.value })"""
+NOTE_WHERE_TO = """document.querySelector('[data-go=l]').addEventListener('click', (e) => {
+  e.preventDefault(); window.went = e.currentTarget.pathname
+})"""
 LIGHT, DARK = "rgb(250, 249, 247)", "rgb(19, 18, 16)"
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def page(chromium: Browser, gallery_url: str) -> AsyncIterator[Page]:
     context = await chromium.new_context(
-        base_url=gallery_url, viewport={"width": 1280, "height": 800}, color_scheme="light", permissions=["clipboard-read", "clipboard-write"]
+        base_url=gallery_url,
+        viewport={"width": 1280, "height": 800},
+        color_scheme="light",
+        permissions=["clipboard-read", "clipboard-write"],
     )
     yield await context.new_page()
     await context.close()
@@ -32,7 +43,7 @@ async def test_theme_goes_round_and_is_remembered_before_the_first_paint(page: P
     assert await page.evaluate(BACKGROUND) == DARK
 
     # Stopped at the first parsed body element: only the blocking script can have run by then.
-    await page.add_init_script("new MutationObserver((_, o) => { if (document.body) { window.first = document.documentElement.dataset.theme; o.disconnect(); } }).observe(document, {childList: true, subtree: true})")
+    await page.add_init_script(NOTE_FIRST_THEME)
     await page.reload()
     assert await page.evaluate("first") == "dark"
     assert await page.evaluate(BACKGROUND) == DARK
@@ -45,10 +56,10 @@ async def test_theme_goes_round_and_is_remembered_before_the_first_paint(page: P
 
 async def test_settings_choose_the_theme_too(page: Page) -> None:
     await page.goto("/sample/settings")
-    await page.get_by_label("Dark").check()
+    await page.get_by_role("radio", name="Dark").check()
     assert await page.evaluate(BACKGROUND) == DARK
     await page.reload()
-    await expect(page.get_by_label("Dark")).to_be_checked()
+    await expect(page.get_by_role("radio", name="Dark")).to_be_checked()
 
 
 @pytest.mark.parametrize("keys", ["/", "Control+k", "Meta+k"])
@@ -94,7 +105,7 @@ async def test_g_goes_places_and_j_k_move_between_rows(page: Page) -> None:
     await expect(page.get_by_role("link", name="/standup")).to_be_focused()
     await page.keyboard.press("k")
     await expect(page.get_by_role("link", name="/roadmap", exact=True)).to_be_focused()
-    await page.evaluate("document.querySelector('[data-go=l]').addEventListener('click', (e) => { e.preventDefault(); window.went = e.currentTarget.pathname })")
+    await page.evaluate(NOTE_WHERE_TO)
     await page.keyboard.press("g")
     await page.keyboard.press("l")
     assert await page.evaluate("went") == "/app/links"
@@ -108,7 +119,7 @@ async def test_copy_copies_and_says_so(page: Page) -> None:
 
 
 async def test_copy_works_on_plain_http_without_the_clipboard_interface(page: Page) -> None:
-    await page.add_init_script("Object.defineProperty(Navigator.prototype, 'clipboard', {value: undefined}); document.addEventListener('copy', () => { window.copied = document.activeElement.value })")
+    await page.add_init_script(NO_CLIPBOARD)
     await page.goto("/sample/signin")
     await page.get_by_label("Copy command").click()
     await expect(page.locator("#toasts")).to_contain_text("Copied refract signin-link")

@@ -9,20 +9,20 @@ from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
-from axe_playwright_python.async_playwright import Axe
+from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
 from playwright.async_api import Browser, Page
 
 from tests.browser.gallery import WEB
 from tests.browser.samples import PAGES
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 SIZES = [320, 768, 1280]
 THEMES = ["light", "dark"]
-WATCH_CSP = "window.refused = []; document.addEventListener('securitypolicyviolation', (e) => refused.push(e.violatedDirective + ' ' + e.blockedURI))"
+WATCH_CSP = """window.refused = [];
+document.addEventListener('securitypolicyviolation', (e) => refused.push(e.violatedDirective + ' ' + e.blockedURI))"""
 # Elements that stick out of the page, named so that a failure says where to look.
 TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('body *')]
-  .filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.tagName + '.' + e.getAttribute('class')).slice(0, 5).concat('too wide')"""
+  .filter((e) => e.getBoundingClientRect().right > innerWidth)
+  .map((e) => e.tagName + '.' + e.getAttribute('class')).slice(0, 5).concat('too wide')"""
 
 
 @dataclass
@@ -56,6 +56,7 @@ def test_every_template_has_a_sample() -> None:
     assert templates - frames <= {page.template for page in PAGES.values()}
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("width", SIZES)
 @pytest.mark.parametrize("name", PAGES)
@@ -75,3 +76,22 @@ async def test_template(gallery_url: str, screens: dict[tuple[int, str], Watched
     assert await watched.page.evaluate(TOO_WIDE) == []
     assert watched.complaints == []
     assert watched.hosts == {"127.0.0.1"}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize(
+    "opener",
+    ["[data-dialog-open=new-link]", "[data-dialog-open=sample-dialog]", ".menu summary", ".confirm summary", ".chart-figures summary"],
+)
+async def test_what_unfolds(gallery_url: str, screens: dict[tuple[int, str], Watched], opener: str, theme: str) -> None:
+    watched = screens[320, theme]
+    await watched.page.goto(f"{gallery_url}/sample/parts", wait_until="load")
+    while await watched.page.locator("#toasts [data-toast]").count():
+        await watched.page.locator("[data-toast-close]").first.click()
+    await watched.page.locator(opener).first.click()
+
+    results = await Axe().run(watched.page, options={"resultTypes": ["violations"]})
+
+    assert [violation["id"] for violation in results.response["violations"] if violation["impact"] in {"serious", "critical"}] == []
+    assert await watched.page.evaluate(TOO_WIDE) == []
