@@ -183,3 +183,9 @@ async def test_everything_works_as_plain_forms_without_script(chromium: Browser,
     await page.locator(".menu summary").click()
     await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
     await context.close()
+
+
+async def test_help_names_only_places_that_exist(page: Page) -> None:
+    await page.goto("/sample/home-links-only")
+    await page.keyboard.type("?")
+    await expect(page.locator("#keys section").nth(1).locator("dt")).to_have_text(["Home", "Links", "Settings"])

@@ -19,10 +19,13 @@ SIZES = [320, 768, 1280]
 THEMES = ["light", "dark"]
 WATCH_CSP = """window.refused = [];
 document.addEventListener('securitypolicyviolation', (e) => refused.push(e.violatedDirective + ' ' + e.blockedURI))"""
-# Elements that stick out of the page, named so that a failure says where to look.
-TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('body *')]
-  .filter((e) => e.getBoundingClientRect().right > innerWidth)
-  .map((e) => e.tagName + '.' + e.getAttribute('class')).slice(0, 5).concat('too wide')"""
+# Elements that stick out of the page, named so that a failure says where to look. The client's width: the window's includes the scrollbar.
+TOO_WIDE = """() => {
+  const page = document.documentElement;
+  if (page.scrollWidth <= page.clientWidth) return [];
+  const out = [...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > page.clientWidth + 0.5);
+  return [`${page.scrollWidth} > ${page.clientWidth}`, ...out.slice(0, 5).map((e) => e.tagName + '.' + e.getAttribute('class'))];
+}"""
 
 
 @dataclass
