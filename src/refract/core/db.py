@@ -21,6 +21,7 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
 from refract.core.faults import meaning
 from refract.core.settings import Dialect, Settings
+from refract.core.signals import Signals
 
 LOCK_WAIT_SECONDS = 5
 CONNECT_SECONDS = 3
@@ -37,6 +38,12 @@ class ReadSession(AsyncSession):
 
 class WriteSession(ReadSession):
     """A session inside a transaction that its opener commits."""
+
+    @property
+    def signals(self) -> Signals:
+        """Where to tell this process of what was committed."""
+        signals: Signals = self.info["signals"]
+        return signals
 
     def after_commit(self, hook: Hook) -> None:
         """Run this once, after the commit; never when the transaction fails."""
@@ -82,6 +89,7 @@ class Database:
         url = make_url(settings.effective_database_url)
         self.dialect: Dialect = settings.dialect
         self.url = url
+        self.signals = Signals()
         if self.dialect == "sqlite":
             self._writer = _sqlite_engine(url, write=True)
             self._reader = _sqlite_engine(url, write=False)
@@ -98,7 +106,7 @@ class Database:
         return self._reader
 
     def open_writer(self) -> WriteSession:
-        return WriteSession(self._writer, expire_on_commit=False, autoflush=True)
+        return WriteSession(self._writer, expire_on_commit=False, autoflush=True, info={"signals": self.signals})
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[ReadSession]:

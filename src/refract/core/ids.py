@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 from refract.core.clock import Clock
 from refract.core.errors import Unavailable
@@ -63,6 +64,14 @@ def first_id_at(moment: datetime) -> int:
     return max(0, (moment - EPOCH) // timedelta(milliseconds=1)) << 22
 
 
+class IdSource(Protocol):
+    """Where new ids come from."""
+
+    def next_id(self) -> int: ...
+
+    def next_ids(self, count: int) -> list[int]: ...
+
+
 class Snowflakes:
     """Ids that never repeat: not within a process, not across processes with different workers, not when the clock steps back.
 
@@ -70,7 +79,13 @@ class Snowflakes:
     """
 
     def __init__(
-        self, worker: int, clock: Clock, *, floor_ms: int = 0, may_issue: Callable[[], bool] = lambda: True, wait: Callable[[float], None] = time.sleep
+        self,
+        worker: int,
+        clock: Clock,
+        *,
+        floor_ms: int = 0,
+        may_issue: Callable[[], bool] = lambda: True,
+        wait: Callable[[float], None] = time.sleep,
     ) -> None:
         if not 0 <= worker < WORKERS:
             problem = f"a worker id lies between 0 and {WORKERS - 1}: {worker}"
