@@ -76,8 +76,8 @@ class Fetcher:
     async def fetch(self, url: str, *, accept: tuple[str, ...] = PAGES, budget: float = 10.0, enough: int | None = None) -> Page:
         """Get what is at `url`, or raise a `FetchError` within `budget` seconds, redirects and waiting for a turn included.
 
-        `accept` names the content types that are of use (`image/*` is one too). With `enough`, reading stops after so many bytes and the page is `truncated`;
-        without it a page over the limits is `TooLarge`. Use it for whatever a page refers to as well: there is no other door.
+        `accept` names the content types that are of use (`image/*` is one too). With `enough`, reading stops after so many bytes and
+        the page is `truncated`; without it a page over the limits is `TooLarge`. Whatever a page refers to comes by this door as well.
         """
         try:
             async with asyncio.timeout(budget):
