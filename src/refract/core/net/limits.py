@@ -13,6 +13,7 @@ class Limits:
     connect: float = 3.0
     idle: float = 5.0
     wire: int = 2 * MIB
+    pieces: int = 16 * KIB  # chunks of a body: a million of one byte each would cost seconds of work
     decoded: int = 8 * MIB
     ratio: int = 100
     ratio_from: int = 1 * MIB  # a small page of blanks may shrink as much as a bomb does, and harms nobody

@@ -72,6 +72,7 @@ class Exchange:
         self._limits = limits
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.head)
         self._received = 0
+        self._pieces = 0
         self._ended = False
 
     async def ask(self, target: str, headers: list[tuple[str, str]]) -> h11.Response:
@@ -93,6 +94,9 @@ class Exchange:
     async def data(self) -> bytes:
         """The next piece of the body; nothing at its end."""
         event = await self._event()
+        self._pieces += 1
+        if self._pieces > self._limits.pieces:
+            raise TooLarge(f"more than {self._limits.pieces} pieces")
         return bytes(event.data) if isinstance(event, h11.Data) else b""
 
     async def _event(self) -> h11.Event | type[h11.PAUSED]:
