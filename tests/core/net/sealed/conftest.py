@@ -1,10 +1,12 @@
 """These tests run by way of `test_sealed.py`, in a network namespace that leads nowhere."""
 
+import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
+import uvloop
 
 from refract.core.net import Fetcher, Guard
 from tests.core.net.sealed.internet import Internet, Names, good_names, internet
@@ -24,6 +26,11 @@ def _sealed() -> None:
     assert os.environ.get("REFRACT_TEST_SEALED")
     seal()
     sys.addaudithook(_note_connects)
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Other tests run on asyncio, the server on uvloop: sockets must behave alike on both."""
+    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture
