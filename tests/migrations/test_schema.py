@@ -8,7 +8,7 @@ from sqlalchemy import inspect
 
 from refract import migrations
 from refract.core.runtime import Runtime
-from refract.models import metadata
+from refract.migrations.tables import metadata
 
 
 async def _differences(rt: Runtime) -> list[Any]:

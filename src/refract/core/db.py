@@ -271,5 +271,3 @@ def count_statements(engine: AsyncEngine, counter: Callable[[str], None]) -> Cal
 
     event.listen(engine.sync_engine, "before_cursor_execute", told)
     return lambda: event.remove(engine.sync_engine, "before_cursor_execute", told)
-
-

@@ -86,7 +86,7 @@ class Limited(RefractError):
         self.retry_after = max(1, retry_after)
         self.limit = limit
         self.remaining = remaining
-        super().__init__(retry_after=self.retry_after, limit=limit, **facts)
+        super().__init__(errors=None, retry_after=self.retry_after, limit=limit, **facts)
 
 
 class Unavailable(RefractError):

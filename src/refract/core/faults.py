@@ -36,7 +36,9 @@ def _of_driver(error: DBAPIError) -> Unavailable | None:
         return StoreFull()
     if error.connection_invalidated or isinstance(error, InterfaceError) or number in _GONE_NUMBERS or state.startswith(_GONE_PREFIXES):
         return StoreUnavailable()
-    if isinstance(error, OperationalError) and ("unable to open database" in text or "disk i/o error" in text or "readonly database" in text):
+    if isinstance(error, OperationalError) and (
+        "unable to open database" in text or "disk i/o error" in text or "readonly database" in text
+    ):
         return StoreUnavailable()
     return None
 

@@ -70,7 +70,13 @@ class Snowflakes:
     """
 
     def __init__(
-        self, worker: int, clock: Clock, *, floor_ms: int = 0, may_issue: Callable[[], bool] = lambda: True, wait: Callable[[float], None] = time.sleep
+        self,
+        worker: int,
+        clock: Clock,
+        *,
+        floor_ms: int = 0,
+        may_issue: Callable[[], bool] = lambda: True,
+        wait: Callable[[float], None] = time.sleep,
     ) -> None:
         if not 0 <= worker < WORKERS:
             problem = f"a worker id lies between 0 and {WORKERS - 1}: {worker}"

@@ -15,7 +15,7 @@ _SECRET_VALUES = re.compile(
     r"refract_[0-9A-Za-z]{16,}"  # API keys
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # JSON web tokens
     r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"  # credentials in a URL
-    r"|(?<=/auth/signin/)[\w-]{20,}"  # one-time sign-in links
+    r"|(?<=/auth/sign-in/)[\w-]{20,}"  # one-time sign-in links
 )
 _HIDDEN = "[hidden]"
 
@@ -57,10 +57,12 @@ def configure_logging(settings: Settings) -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer])
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
+        )
     )
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.log_level.upper())
-    for noisy in ("asyncio", "httpx", "httpcore", "aiosqlite", "uvicorn.access"):
+    for noisy in ("asyncio", "alembic", "httpx", "httpcore", "aiosqlite", "uvicorn.access", "uvicorn.error"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, and_, or_
+from sqlalchemy.orm import InstrumentedAttribute
 
 from refract.core.errors import Malformed
 from refract.core.secrets import Secret
@@ -54,7 +55,11 @@ class Cursors:
             raise InvalidCursor from wrong
         signature, payload = raw[:_SIGNATURE], raw[_SIGNATURE:]
         canonical = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
-        if canonical != cursor or len(signature) != _SIGNATURE or not self._secret.verify("cursor", self._bound(question, payload), signature):
+        if (
+            canonical != cursor
+            or len(signature) != _SIGNATURE
+            or not self._secret.verify("cursor", self._bound(question, payload), signature)
+        ):
             raise InvalidCursor
         return [_back(value) for value in json.loads(payload)]
 
@@ -73,7 +78,9 @@ class Cursors:
         return hashlib.blake2b(asked, digest_size=32).digest() + payload
 
 
-def after(columns: Sequence[ColumnElement[Any]], position: Sequence[Any], *, descending: bool) -> ColumnElement[bool]:
+def after(
+    columns: Sequence[ColumnElement[Any] | InstrumentedAttribute[Any]], position: Sequence[Any], *, descending: bool
+) -> ColumnElement[bool]:
     """Rows behind a position, spelled out column by column: row comparisons differ between databases."""
     alternatives: list[ColumnElement[bool]] = []
     for index, (column, value) in enumerate(zip(columns, position, strict=True)):

@@ -33,10 +33,10 @@ class Settings(BaseSettings):
     """How many server processes share the port."""
 
     role: Role = "all"
-    """What this process does: `redirect` answers short links, `web` the pages and the API, `worker` the background work, `all` everything."""
+    """What it does: `redirect` answers short links, `web` pages and the API, `worker` the background work, `all` everything."""
 
     base_url: str | None = None
-    """The public address, such as `https://go.example.com`: short URLs, loop checks and `Origin` are judged by it. Left out: made from host and port."""
+    """The public address, such as `https://go.example.com`, by which short URLs, loops and `Origin` are judged. Left out: host and port."""
 
     environment: Literal["development", "production"] = "development"
     """`production` refuses what is only safe on one's own machine."""
@@ -55,10 +55,10 @@ class Settings(BaseSettings):
     """Connections each process keeps to the database server."""
 
     redis_url: str | None = None
-    """A Redis server shared by all processes, `redis://` or `rediss://`. Left out: each process works on its own and the database carries the news."""
+    """A Redis server for all processes, `redis://` or `rediss://`. Left out: the database carries the news between them."""
 
     secret_key: SecretStr | None = None
-    """At least 32 characters; signs cursors and form tokens. Left out: one is made and kept in the data directory. Several machines need the same one."""
+    """At least 32 characters; signs cursors and form tokens. Left out: made once, kept in the data directory. Machines share one."""
 
     # -- links
     default_visibility: Literal["public", "unlisted", "secure"] = "unlisted"
@@ -246,7 +246,8 @@ def prepare_data_dir(path: Path) -> Path:
             raise PermissionError
     except (FileExistsError, NotADirectoryError) as wrong:
         raise ConfigurationError(
-            problem=f"The data directory {path} is a file, or lies below one.", remedy="Name a directory with --data-dir or REFRACT_DATA_DIR."
+            problem=f"The data directory {path} is a file, or lies below one.",
+            remedy="Name a directory with --data-dir or REFRACT_DATA_DIR.",
         ) from wrong
     except OSError as wrong:
         raise ConfigurationError(

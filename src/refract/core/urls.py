@@ -74,7 +74,7 @@ def _refuse_shape(typed: str, limit: int) -> None:
     if _CONTROL.search(typed):
         problem = "The address contains control or invisible characters."
         raise BadUrl(problem)
-    if "\\" in typed.split("?")[0].split("#")[0]:
+    if "\\" in typed.split("?", maxsplit=1)[0].split("#", maxsplit=1)[0]:
         problem = "The address contains a backslash, which browsers and servers read differently. Use / instead."
         raise BadUrl(problem)
 

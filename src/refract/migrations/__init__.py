@@ -3,7 +3,6 @@
 Alembic is imported only when there is something to do: a start on an up-to-date database does not pay for it.
 """
 
-import contextlib
 import fcntl
 import os
 from collections.abc import AsyncIterator
@@ -66,7 +65,8 @@ def _run(connection: object, direction: str, target: str) -> list[str]:
         (command.upgrade if direction == "upgrade" else command.downgrade)(config, target)
     except CommandError as error:
         raise ConfigurationError(
-            problem=f"The database was made by another version of Refract ({error}).", remedy="Start the version that made it, or a newer one."
+            problem=f"The database was made by another version of Refract ({error}).",
+            remedy="Start the version that made it, or a newer one.",
         ) from error
     return ran
 
@@ -82,9 +82,7 @@ async def _locked(db: Database) -> AsyncIterator[AsyncConnection]:
             async with db.engine.connect() as connection:
                 yield connection
         finally:
-            os.close(handle)
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
+            os.close(handle)  # the file stays: removing it would let two holders of two files both believe they are alone
         return
     async with db.engine.connect() as keeper, db.engine.connect() as connection:
         take, give = (
@@ -103,5 +101,3 @@ async def _locked(db: Database) -> AsyncIterator[AsyncConnection]:
             if db.dialect == "postgresql":
                 await keeper.execute(text("RESET lock_timeout"))
             await keeper.commit()
-
-

@@ -11,7 +11,19 @@ from alembic import op
 
 from refract.core.types import TABLE_OPTIONS, Moment, long_text, text_key
 
-__all__ = ["Moment", "add_column", "create_index", "create_table", "drop_column", "drop_index", "drop_table", "long_text", "op", "sa", "text_key"]
+__all__ = [
+    "Moment",
+    "add_column",
+    "create_index",
+    "create_table",
+    "drop_column",
+    "drop_index",
+    "drop_table",
+    "long_text",
+    "op",
+    "sa",
+    "text_key",
+]
 
 
 def _inspect() -> sa.Inspector:

@@ -1,0 +1,77 @@
+# Everything here needs only python3 (3.11 or newer) and make; the rest is fetched, pinned, into .venv.
+# PYTHON=python3.12 chooses another Python. ARGS="…" goes on to what a target runs: make test ARGS="-k names -x"
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+ARGS   ?=
+NAME   ?=
+
+WITH_SERVICES := $(BIN)/python tools/services.py run
+
+# `make proof kill` reads better than `make proof NAME=kill`; both work. The extra word must then not be a target of its own.
+ifneq ($(filter proof bench,$(firstword $(MAKECMDGOALS))),)
+  WORDS := $(wordlist 2,9,$(MAKECMDGOALS))
+  ifneq ($(WORDS),)
+    NAME := $(firstword $(WORDS))
+    $(eval .PHONY: $(WORDS))
+    $(eval $(WORDS):;@:)
+  endif
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run setup test check format bench proof screens docs lock clean
+
+help:  ## Say what there is
+	@echo "make TARGET, with TARGET one of:"
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+
+run: $(READY)  ## Set up and serve Refract on SQLite; prints the address and a sign-in link
+	$(BIN)/refract serve $(ARGS)
+
+setup: $(READY)  ## Only make the environment (.venv); every other target does so too
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m tools.environment $(VENV)
+	@touch $@
+
+test: check  ## Everything: lint, types, ladder, then all tests against real PostgreSQL, MariaDB, Redis and Chromium
+	$(WITH_SERVICES) -- $(BIN)/python -m pytest $(ARGS)
+
+check: $(READY)  ## Lint, format, types and the ladder of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(READY)  ## Put the formatting right, and what lint can repair by itself
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## Measure: all of bench/, or one with NAME=…
+	$(WITH_SERVICES) --only postgresql,mysql,redis,chromium,nginx,wrk -- $(BIN)/python -m bench $(NAME) $(ARGS)
+
+proof: $(READY)  ## Run one long proof: make proof NAME; without a name, list them
+	$(if $(NAME),$(WITH_SERVICES) --only postgresql$(,)mysql$(,)redis$(,)nginx -- $(BIN)/python -m proofs $(NAME) $(ARGS),@$(BIN)/python -m proofs)
+
+screens: $(READY)  ## Photograph every screen in a real browser
+	$(WITH_SERVICES) --only chromium -- $(BIN)/python -m tools.screens $(ARGS)
+
+docs: $(READY)  ## Write the generated reference pages again
+	$(BIN)/python -m tools.docs $(ARGS)
+
+lock: .uv/bin/uv  ## Resolve the dependencies of pyproject.toml again into requirements.lock
+	.uv/bin/uv export --format requirements-txt --no-header --no-emit-project --all-groups --quiet --upgrade > requirements.lock.new
+	mv requirements.lock.new requirements.lock
+
+.uv/bin/uv:
+	$(PYTHON) -m venv .uv
+	.uv/bin/pip --quiet install uv
+
+clean:  ## Remove what these commands made, but never data/
+	rm -rf $(VENV) .uv uv.lock dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+, := ,

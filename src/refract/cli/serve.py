@@ -1,0 +1,92 @@
+"""`refract serve`."""
+
+import asyncio
+import os
+import socket
+from typing import Annotated
+
+import typer
+import uvicorn
+
+from refract import migrations
+from refract.app import Application
+from refract.cli.common import DataDir
+from refract.core.db import Database
+from refract.core.errors import ConfigurationError
+from refract.core.log import configure_logging
+from refract.core.runtime import Runtime, running
+from refract.core.settings import Settings, load_settings, prepare_data_dir
+from refract.identity.people import ensure_owner
+from refract.identity.sessions import make_signin_link
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="The address to listen on. [env: REFRACT_HOST]", show_default="127.0.0.1")] = None,
+    port: Annotated[int | None, typer.Option(help="The port; 0 takes a free one. [env: REFRACT_PORT]", show_default="8000")] = None,
+    data_dir: DataDir = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Server processes that share the port. [env: REFRACT_WORKERS]", show_default="1")
+    ] = None,
+    role: Annotated[str | None, typer.Option(help="all, web, redirect or worker. [env: REFRACT_ROLE]", show_default="all")] = None,
+) -> None:
+    """Migrate, start, print the address and, on the first start, a sign-in link."""
+    os.umask(0o077)
+    settings = load_settings(host=host, port=port, data_dir=data_dir, workers=workers, role=role)
+    prepare_data_dir(settings.data_dir)
+    configure_logging(settings)
+    listener = listen(settings)
+    settings = settings.model_copy(update={"port": listener.getsockname()[1]})
+    asyncio.run(_serve(settings, listener))
+
+
+def listen(settings: Settings) -> socket.socket:
+    """The socket, opened before anything else: a port that is taken should say so at once."""
+    try:
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, settings.port))
+        listener.listen(4096)
+    except OSError as error:
+        raise ConfigurationError(
+            problem=f"Cannot listen on {settings.host} port {settings.port}: {error.strerror}.",
+            remedy="Stop what uses it, or choose another with --port or REFRACT_PORT.",
+        ) from error
+    listener.setblocking(False)
+    return listener
+
+
+async def _serve(settings: Settings, listener: socket.socket) -> None:
+    db = Database(settings)
+    try:
+        await migrations.upgrade(db)
+    finally:
+        await db.close()
+    async with running(settings) as rt:
+        await greet(rt)
+        application = Application(rt)
+        config = uvicorn.Config(
+            application,
+            http="httptools",
+            ws="none",
+            loop="uvloop",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+        )
+        async with application.background():
+            await uvicorn.Server(config).serve([listener])
+
+
+async def greet(rt: Runtime) -> None:
+    """Say where it is, and let the owner in on the first start."""
+    async with rt.db.write() as session:
+        owner, new = await ensure_owner(session, rt)
+        link = await make_signin_link(session, rt, owner) if new and rt.settings.signin_links != "off" else None
+    typer.echo(f"Refract is at {rt.settings.public_url}")
+    if link:
+        typer.echo(f"Sign in once with {link}")
+    else:
+        typer.echo("Sign in with a link from: refract signin-link")

@@ -1,0 +1,17 @@
+"""`/`: what Refract is, or what is mine."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from refract.identity.actors import MaybeActor
+from refract.identity.rendering import respond
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/")
+async def start(request: Request, actor: MaybeActor) -> Response:
+    """The landing page for strangers, home for people signed in."""
+    if actor is None:
+        return respond(request, None, "landing.html", page_title="Refract")
+    return respond(request, actor, "home.html", page_title="Home")

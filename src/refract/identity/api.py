@@ -1,0 +1,126 @@
+"""`/me`, `/keys`, sessions, and the audit log for administrators."""
+
+from fastapi import Response
+
+from refract.core.errors import Unavailable
+from refract.core.page import Cursors, InvalidCursor
+from refract.core.schema import Id
+from refract.identity import audit, keys, people, sessions
+from refract.identity.actors import Admin, Reader, Writer
+from refract.identity.errors import (
+    AdministratorsOnly,
+    AdminScopeRefused,
+    BadCredentials,
+    KeyNotFound,
+    MissingScope,
+    OriginUnproven,
+    ScopeTooWide,
+    SessionNotFound,
+    SignInNeeded,
+)
+from refract.identity.schemas import (
+    AuditOut,
+    AuditPage,
+    KeyCreate,
+    KeyList,
+    KeyOut,
+    Me,
+    NewKey,
+    ProfilePatch,
+    SessionList,
+    SessionOut,
+    chosen,
+)
+from refract.web.limits import RateLimited
+from refract.web.problems import ValidationFailed, problems
+from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
+
+GUARDED = problems(SignInNeeded, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
+
+me_router = api_router("/me", "me")
+keys_router = api_router("/keys", "keys")
+audit_router = api_router("/admin/audit", "admin")
+
+
+@me_router.get("", responses=GUARDED)
+async def read_me(actor: Reader) -> Me:
+    """Who I am."""
+    return Me.model_validate(actor.user)
+
+
+@me_router.patch("", responses=GUARDED)
+async def change_me(changes: ProfilePatch, actor: Writer, rt: Rt) -> Me:
+    """Change my profile and preferences."""
+    async with rt.db.write() as session:
+        user = await people.change_profile(session, actor.user.id, changes.model_dump(exclude_unset=True), chosen(changes.preferences))
+        return Me.model_validate(user)
+
+
+@me_router.get("/sessions", responses=GUARDED)
+async def list_sessions(actor: Reader, rt: Rt) -> SessionList:
+    """The browsers I am signed in with."""
+    async with rt.db.read() as session:
+        found = await sessions.sessions_of(session, rt, actor.user)
+    here = actor.session.id if actor.session else None
+    return SessionList(items=[SessionOut.model_validate(one).model_copy(update={"current": one.id == here}) for one in found])
+
+
+@me_router.delete("/sessions", status_code=204, responses=GUARDED)
+async def end_all_other_sessions(actor: Writer, rt: Rt) -> Response:
+    """Sign out everywhere but here."""
+    async with rt.db.write() as session:
+        await sessions.end_other_sessions(session, actor.user, actor.session.id if actor.session else None)
+        await audit.note(session, rt, "sessions.ended", actor=actor.user)
+    return Response(status_code=204)
+
+
+@me_router.delete("/sessions/{session_id}", status_code=204, responses=GUARDED | problems(SessionNotFound))
+async def end_session(session_id: Id, actor: Writer, rt: Rt) -> Response:
+    """Sign one browser out."""
+    async with rt.db.write() as session:
+        await sessions.end_session_by_id(session, actor.user, session_id)
+        await audit.note(session, rt, "session.ended", actor=actor.user, target=str(session_id))
+    return Response(status_code=204)
+
+
+@keys_router.get("", responses=GUARDED)
+async def list_keys(actor: Reader, rt: Rt, include_revoked: bool = False) -> KeyList:
+    """My API keys, newest first."""
+    async with rt.db.read() as session:
+        found = await keys.keys_of(session, actor.user, revoked_too=include_revoked)
+    return KeyList(items=[KeyOut.model_validate(one) for one in found])
+
+
+@keys_router.post(
+    "",
+    status_code=201,
+    responses=GUARDED | problems(MissingScope, OriginUnproven, ScopeTooWide, AdminScopeRefused),
+    openapi_extra={"x-secret-fields": ["key"]},
+)
+async def create_key(new: KeyCreate, actor: Writer, rt: Rt, idempotency_key: IdempotencyKey = None) -> NewKey:  # noqa: ARG001 - read by the route class
+    """Make an API key. The key itself is in this answer and never again."""
+    async with rt.db.write() as session:
+        granted = actor.scopes if actor.key_id is not None else None
+        row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes, granted_by=granted)
+        await audit.note(session, rt, "key.created", actor=actor.user, target=row.key_prefix)
+        return NewKey(**KeyOut.model_validate(row).model_dump(by_alias=False) | {"key_prefix": row.key_prefix}, key=clear)
+
+
+@keys_router.delete("/{key_id}", status_code=204, responses=GUARDED | problems(KeyNotFound))
+async def revoke_key(key_id: Id, actor: Writer, rt: Rt) -> Response:
+    """Revoke a key: every process refuses it from now on."""
+    async with rt.db.write() as session:
+        row = await keys.revoke_key(session, actor.user, key_id)
+        await audit.note(session, rt, "key.revoked", actor=actor.user, target=row.key_prefix)
+    return Response(status_code=204)
+
+
+@audit_router.get("", responses=GUARDED | problems(MissingScope, OriginUnproven, AdministratorsOnly, InvalidCursor))
+async def read_audit_log(actor: Admin, rt: Rt, limit: Limit = PAGE, cursor: Cursor = None) -> AuditPage:  # noqa: ARG001 - it guards
+    """Who did what, newest first; kept for 90 days."""
+    async with rt.db.read() as session:
+        page = await audit.read_log(session, Cursors(rt.secret), limit=limit, cursor=cursor)
+    return AuditPage(items=[AuditOut.model_validate(one) for one in page.items], next_cursor=page.next_cursor)
+
+
+ROUTERS = (me_router, keys_router, audit_router)

@@ -1,0 +1,59 @@
+"""What can go wrong when we ask who somebody is."""
+
+from refract.core.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+
+
+class SignInNeeded(Unauthenticated):
+    """Sign in, or send an API key as X-API-Key or Bearer."""
+
+
+class BadCredentials(Unauthenticated):
+    """This API key or session is not valid, or no longer so."""
+
+
+class MissingScope(Forbidden):
+    """This API key lacks the scope "{scope}"."""
+
+
+class AdministratorsOnly(Forbidden):
+    """Only administrators may do this."""
+
+
+class OriginUnproven(Forbidden):
+    """This request did not come from a page of ours: reload the page and try again, or use an API key."""
+
+
+class SigninLinkSpent(NotFound):
+    """This sign-in link has been used or has expired: make a new one with `refract signin-link`."""
+
+
+class SigninLinksOff(Forbidden):
+    """Sign-in links are switched off here because an identity provider is configured."""
+
+
+class KeyNotFound(NotFound):
+    """There is no such API key."""
+
+
+class SessionNotFound(NotFound):
+    """There is no such session."""
+
+
+class UserNotFound(NotFound):
+    """There is no active person with the email address "{email}"."""
+
+
+class ScopeTooWide(Forbidden):
+    """A key can only make keys with scopes it has itself, and "{scope}" is not one of them."""
+
+
+class AdminScopeRefused(Forbidden):
+    """Only administrators can have keys with the scope "admin"."""
+
+
+class EmailAmbiguous(Conflict):
+    """Several people share the email address "{email}": ask an administrator."""
+
+
+class UnknownTimeZone(Invalid):
+    """ "{name}" is not a time zone: use a name such as Europe/Berlin."""

@@ -1,0 +1,46 @@
+"""Pages as a person sees them: who is signed in, the proof of origin for forms, the frame round the content."""
+
+import secrets
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from refract.core.runtime import Runtime
+from refract.identity.actors import Actor, session_token
+from refract.identity.models import User
+from refract.web import csrf
+from refract.web.render import Pages
+
+VISIT = "refract_visit"
+
+
+def visit_cookie(request: Request) -> str | None:
+    """What forms of strangers are bound to; it means nothing else."""
+    return request.cookies.get(VISIT)
+
+
+def shown(user: User | None) -> dict[str, Any] | None:
+    """The person as templates know them."""
+    return None if user is None else {"id": str(user.id), "display": user.shown_name, "email": user.email, "role": user.role}
+
+
+def respond(request: Request, actor: Actor | None, template: str, *, status: int = 200, page_title: str, **context: Any) -> HTMLResponse:
+    """Render a page for whoever asks. A stranger gets a cookie that the page's forms are bound to."""
+    rt: Runtime = request.app.state.rt
+    pages: Pages = request.app.state.pages
+    token = session_token(request, rt) if actor is not None else None
+    visit = visit_cookie(request) or secrets.token_urlsafe(16)
+    html = pages.render(
+        template,
+        user=shown(actor.user if actor else None),
+        csrf=csrf.token_for(rt, token or visit),
+        request_path=request.url.path,
+        page_title=page_title,
+        areas=request.app.state.areas,
+        **context,
+    )
+    response = HTMLResponse(html, status)
+    if token is None and visit_cookie(request) is None:
+        response.set_cookie(VISIT, visit, max_age=86_400, path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+    return response

@@ -1,0 +1,139 @@
+"""What the account calls take and give."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from zoneinfo import available_timezones
+
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
+
+from refract.core.schema import Id, Input, Output
+from refract.core.urls import BadUrl, parse_web_url
+from refract.identity.models import Scope
+
+
+def _time_zone(name: str) -> str:
+    if name not in available_timezones():
+        problem = f'"{name}" is not a time zone: use a name such as Europe/Berlin'
+        raise ValueError(problem)
+    return name
+
+
+def _web_address(text: str) -> str:
+    try:
+        return parse_web_url(text).href
+    except BadUrl as wrong:
+        raise ValueError(str(wrong)) from wrong
+
+
+Named = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+
+
+class PreferencesPatch(Input):
+    """What a person may choose; absent means unchanged."""
+
+    language: Literal["en", "zh"] | None = None
+    time_zone: Annotated[str, AfterValidator(_time_zone), Field(max_length=64, examples=["Europe/Berlin"])] | None = None
+    suggestions: bool | None = None
+
+
+class Preferences(Output):
+    """How the assistant should behave for this person."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    language: Literal["en", "zh"] = "en"
+    time_zone: str = "UTC"
+    suggestions: bool = True
+
+
+class ProfilePatch(Input):
+    """Absent means unchanged, null clears."""
+
+    nickname: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)] | None = None
+    avatar_url: Annotated[str, AfterValidator(_web_address), Field(max_length=2048)] | None = None
+    bio: Annotated[str, StringConstraints(max_length=200)] | None = None
+    preferences: PreferencesPatch | None = None
+
+
+class Me(Output):
+    """The person who asks."""
+
+    id: Id
+    email: str
+    display_name: str
+    nickname: str | None
+    avatar_url: str | None
+    bio: str | None
+    preferences: Preferences
+    plan: Literal["free", "pro"]
+    role: Literal["user", "admin"]
+
+
+class KeyCreate(Input):
+    """A new API key."""
+
+    name: Named = Field(examples=["Blog automation"])
+    scopes: Annotated[list[Scope], Field(max_length=3)] = Field(default_factory=lambda: [Scope.READ, Scope.WRITE])
+
+
+class KeyOut(Output):
+    """An API key, without the key."""
+
+    id: Id
+    name: str
+    prefix: str = Field(validation_alias="key_prefix", examples=["refract_4fG7h2Kq"])
+    scopes: list[Scope]
+    status: Literal["active", "revoked"]
+    created_at: datetime
+    last_used_at: datetime | None
+    usage_count: int
+
+
+class NewKey(KeyOut):
+    """The only answer that holds the key itself."""
+
+    key: str | None = Field(
+        examples=["refract_4fG7h2KqT0…"], description="Shown once. A repeated answer to the same Idempotency-Key has null here."
+    )
+
+
+class KeyList(Output):
+    items: list[KeyOut]
+    next_cursor: str | None = None
+
+
+class SessionOut(Output):
+    """A browser that is signed in."""
+
+    id: Id
+    agent: str
+    created_at: datetime
+    last_seen_at: datetime
+    expires_at: datetime
+    current: bool = False
+
+
+class SessionList(Output):
+    items: list[SessionOut]
+    next_cursor: str | None = None
+
+
+class AuditOut(Output):
+    """A line of the audit log."""
+
+    id: Id
+    at: datetime
+    actor_id: Id | None
+    action: str
+    target: str | None
+    detail: str | None
+    request_id: str | None
+
+
+class AuditPage(Output):
+    items: list[AuditOut]
+    next_cursor: str | None
+
+
+def chosen(patch: PreferencesPatch | None) -> dict[str, Any]:
+    return {} if patch is None else patch.model_dump(exclude_unset=True, exclude_none=True)

@@ -1,0 +1,57 @@
+"""Static files: compressed once, kept by browsers for ever, since their address changes with their content."""
+
+import gzip
+from functools import lru_cache
+from mimetypes import guess_type
+
+from fastapi import APIRouter, Request, Response
+
+from refract.web.problems import NoSuchPage
+from refract.web.render import STATIC, static
+
+router = APIRouter(include_in_schema=False)
+_FOR_EVER = "public, max-age=31536000, immutable"
+_TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json", ".ico": "image/x-icon"}
+_COMPRESSIBLE = ("text/", "image/svg", "application/manifest", "application/json")
+
+
+@lru_cache(maxsize=256)
+def _load(name: str) -> tuple[bytes, bytes | None, str] | None:
+    """Content, its compressed form if that pays, and its type. Only files that lie in the folder itself exist."""
+    path = STATIC / name
+    if path.parent != STATIC or not path.is_file():
+        return None
+    content = path.read_bytes()
+    kind = _TYPES.get(path.suffix) or guess_type(name)[0] or "application/octet-stream"
+    compressed = gzip.compress(content, 9, mtime=0) if kind.startswith(_COMPRESSIBLE) else None
+    return content, compressed, kind
+
+
+@router.get("/static/{digest}/{name}")
+async def asset(digest: str, name: str, request: Request) -> Response:
+    found = _load(name)
+    if found is None:
+        raise NoSuchPage
+    content, compressed, kind = found
+    headers = {"Cache-Control": _FOR_EVER if static(name).split("/")[2] == digest else "no-cache", "Vary": "Accept-Encoding"}
+    if compressed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(compressed, headers=headers | {"Content-Encoding": "gzip"}, media_type=kind)
+    return Response(content, headers=headers, media_type=kind)
+
+
+@router.get("/favicon.ico")
+async def favicon() -> Response:
+    found = _load("favicon.ico")
+    if found is None:
+        raise NoSuchPage
+    return Response(found[0], headers={"Cache-Control": "public, max-age=86400"}, media_type=found[2])
+
+
+@router.get("/robots.txt")
+async def robots() -> Response:
+    """Nothing that belongs to a person is for crawlers; published pages are found by their own addresses."""
+    return Response(
+        "User-agent: *\nDisallow: /app\nDisallow: /api\nDisallow: /auth\n",
+        media_type="text/plain",
+        headers={"Cache-Control": "public, max-age=3600"},
+    )

@@ -1,0 +1,142 @@
+"""What surrounds every answer: a request id, security headers by class of response, a body that is not too large, no traceback."""
+
+import secrets
+from collections.abc import Iterable
+from time import perf_counter
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from refract.core.runtime import Runtime
+from refract.web.problems import BodyTooLarge, InternalError, MalformedBody, problem_response
+
+Headers = list[tuple[bytes, bytes]]
+
+ALWAYS: dict[bytes, bytes] = {
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"strict-origin-when-cross-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"permissions-policy": b"camera=(), geolocation=(), microphone=(), payment=(), usb=(), browsing-topics=()",
+}
+PAGE_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+    b"manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+PAGE: dict[bytes, bytes] = {
+    b"content-security-policy": PAGE_POLICY,
+    b"x-frame-options": b"DENY",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cache-control": b"no-store",
+}
+PLAIN: dict[bytes, bytes] = {
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+    b"x-frame-options": b"DENY",
+    b"cache-control": b"no-store",
+}
+
+
+def security_headers(content_type: bytes, *, https: bool) -> Iterable[tuple[bytes, bytes]]:
+    """The headers of a class of response; a response that sets one of them itself knows better."""
+    yield from ALWAYS.items()
+    yield from (PAGE if content_type.startswith(b"text/html") else PLAIN).items()
+    if https:
+        yield b"strict-transport-security", b"max-age=31536000"
+
+
+class Surroundings:
+    """The outermost layer, round pages, API and redirects alike. Redirects bring their own headers and carry no request id."""
+
+    def __init__(self, app: ASGIApp, rt: Runtime) -> None:
+        self._app = app
+        self._https = rt.settings.https
+        self._max_body = rt.settings.max_body_bytes
+        self._log = structlog.get_logger("refract.http")
+        self._requests = rt.metrics.counter("refract_http_requests", "Requests answered outside the redirect lane", ("method", "status"))
+        self._seconds = rt.metrics.histogram("refract_http_seconds", "Time to the first byte of an answer outside the redirect lane")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = secrets.token_hex(8)
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        scope.setdefault("state", {})["request_id"] = request_id
+        answer = _Answer(send, scope, request_id, https=self._https)
+        began = perf_counter()
+        try:
+            if refused := self._refuse(scope):
+                await problem_response(refused)(scope, receive, answer)
+            else:
+                await self._app(scope, _Bounded(receive, self._max_body), answer)
+        except _TooMuch:
+            if not answer.started:
+                await problem_response(BodyTooLarge(limit=self._max_body))(scope, receive, answer)
+        except Exception:  # noqa: BLE001 - the last resort: logged, and answered without a traceback
+            self._log.exception("request_failed", method=scope["method"], path=scope["path"])
+            if not answer.started:
+                await problem_response(InternalError())(scope, receive, answer)
+        finally:
+            self._seconds.observe(perf_counter() - began)
+            self._requests.labels(scope["method"] if scope["method"] in _METHODS else "other", str(answer.status)).inc()
+
+    def _refuse(self, scope: Scope) -> MalformedBody | BodyTooLarge | None:
+        raw = scope.get("raw_path", b"") + scope["query_string"]
+        if b"%00" in raw or b"\x00" in raw:
+            return MalformedBody(why="the address contains U+0000.")
+        for name, value in scope["headers"]:
+            if name == b"content-length" and value.isdigit() and int(value) > self._max_body:
+                return BodyTooLarge(limit=self._max_body)
+        return None
+
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class _TooMuch(Exception):
+    pass
+
+
+class _Bounded:
+    """Counts what is read of a body, whatever Content-Length claimed."""
+
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self._receive = receive
+        self._left = limit
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                raise _TooMuch
+        return message
+
+
+class _Answer:
+    """Adds what is missing to the head of an answer."""
+
+    def __init__(self, send: Send, scope: Scope, request_id: str, *, https: bool) -> None:
+        self._send = send
+        self._scope = scope
+        self._request_id = request_id
+        self._https = https
+        self.started = False
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            self.status = message["status"]
+            headers: Headers = list(message.get("headers", ()))
+            message = {**message, "headers": self._completed(headers)}
+        await self._send(message)
+
+    def _completed(self, headers: Headers) -> Headers:
+        present = {name.lower() for name, _ in headers}
+        if not self._scope["state"].get("redirect"):
+            headers.append((b"x-request-id", self._request_id.encode()))
+        content_type = next((value for name, value in headers if name.lower() == b"content-type"), b"")
+        headers += [(name, value) for name, value in security_headers(content_type, https=self._https) if name not in present]
+        headers += [(name, value) for name, value in self._scope["state"].get("rate_headers", ()) if name not in present]
+        return headers

@@ -1,0 +1,119 @@
+"""Idempotency-Key: the same POST twice is one change and two equal answers.
+
+The answer is committed with the change it describes. So there is no "running" state to clean up after a crash: a
+second request waits for the first one's transaction by waiting for its row.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from refract.core.db import WriteSession
+from refract.core.errors import Conflict, Invalid, StoreBusy
+from refract.core.faults import meaning
+from refract.core.runtime import Runtime
+from refract.web.models import StoredAnswer
+
+KEPT = timedelta(hours=24)
+LONGEST = 255
+_REPEATED_HEADERS = ("location", "etag", "content-type")
+
+
+class InvalidIdempotencyKey(Invalid):
+    """An Idempotency-Key has 1 to 255 visible ASCII characters."""
+
+
+class IdempotencyKeyReused(Invalid):
+    """This Idempotency-Key was used for another request: use a new one."""
+
+
+class StillRunning(Conflict):
+    """The first request with this Idempotency-Key is still being worked on: try again in a moment."""
+
+    headers = {"Retry-After": "1"}  # noqa: RUF012 - a constant of the class
+
+
+class _Answered(Exception):
+    """Somebody has this row already."""
+
+
+async def answer_once(
+    request: Request, endpoint: Callable[[Request], Coroutine[Any, Any, Response]], secret_fields: frozenset[str]
+) -> Response:
+    """Run the endpoint, or give the answer it gave before."""
+    rt: Runtime = request.app.state.rt
+    key = request.headers["idempotency-key"]
+    if not 0 < len(key) <= LONGEST or not key.isascii() or not key.isprintable():
+        raise InvalidIdempotencyKey
+    fingerprint = await _fingerprint(request)
+
+    async def claim(session: WriteSession) -> None:
+        await _claim(session, rt, _actor(request), key, fingerprint)
+
+    try:
+        async with rt.db.enclosing(claim) as around:
+            response = await endpoint(request)
+            if around.session is not None and not around.failed:
+                if 200 <= response.status_code < 300:
+                    await _store(around.session, _actor(request), key, response, secret_fields)
+                else:
+                    around.failed = True  # refusals are not remembered, and change nothing
+    except _Answered:
+        return await _repeat(rt, _actor(request), key, fingerprint)
+    return response
+
+
+def _actor(request: Request) -> str:
+    """Set by whoever established who is asking; strangers share no keys with anybody."""
+    return str(getattr(request.state, "actor", "nobody"))
+
+
+async def _fingerprint(request: Request) -> str:
+    asked = f"{request.method}\n{request.url.path}\n{request.url.query}\n".encode() + await request.body()
+    return hashlib.blake2b(asked, digest_size=32).hexdigest()
+
+
+async def _claim(session: WriteSession, rt: Runtime, actor: str, key: str, fingerprint: str) -> None:
+    now = rt.clock.now()
+    mine = (StoredAnswer.actor == actor, StoredAnswer.key == key)
+    try:
+        await session.execute(delete(StoredAnswer).where(*mine, StoredAnswer.expires_at < now))
+        session.add(StoredAnswer(actor=actor, key=key, fingerprint=fingerprint, expires_at=now + KEPT))
+        await session.flush()
+    except IntegrityError as taken:
+        raise _Answered from taken
+    except DBAPIError as error:
+        if isinstance(meaning(error), StoreBusy):
+            raise StillRunning from error
+        raise
+
+
+async def _store(session: WriteSession, actor: str, key: str, response: Response, secret_fields: frozenset[str]) -> None:
+    body = bytes(response.body)
+    if secret_fields and body:
+        shown = json.loads(body)
+        body = json.dumps({name: (None if name in secret_fields else value) for name, value in shown.items()}).encode()
+    headers = {name: response.headers[name] for name in _REPEATED_HEADERS if name in response.headers}
+    await session.execute(
+        update(StoredAnswer)
+        .where(StoredAnswer.actor == actor, StoredAnswer.key == key)
+        .values(status=response.status_code, headers=json.dumps(headers), body=body.decode())
+    )
+
+
+async def _repeat(rt: Runtime, actor: str, key: str, fingerprint: str) -> Response:
+    async with rt.db.read() as session:
+        stored = await session.scalar(select(StoredAnswer).where(StoredAnswer.actor == actor, StoredAnswer.key == key))
+    if stored is None or stored.status is None:
+        raise StillRunning  # it was undone between our attempt and this look
+    if stored.fingerprint != fingerprint:
+        raise IdempotencyKeyReused
+    headers = {**json.loads(stored.headers or "{}"), "Idempotency-Replayed": "true"}
+    return Response(stored.body, stored.status, headers)

@@ -1,0 +1,186 @@
+"""Problems: RFC 9457 for programs, a page for people. One table maps kinds of errors to HTTP."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from structlog.contextvars import get_contextvars
+
+from refract.core.errors import FieldError, Invalid, Limited, Malformed, NotFound, RefractError, Unavailable
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class MalformedBody(Malformed):
+    """The body could not be read as JSON: {why}"""
+
+
+class ValidationFailed(Invalid):
+    """Some values are not acceptable: see errors for each of them."""
+
+
+class NoSuchPage(NotFound):
+    """There is nothing at this address."""
+
+
+class MethodNotAllowed(RefractError):
+    """This address does not know the method {method}."""
+
+    status = 405
+
+
+class BodyTooLarge(RefractError):
+    """The body is too large: at most {limit} bytes are read."""
+
+    status = 413
+
+
+class UnsupportedMedia(RefractError):
+    """Send the body as application/json."""
+
+    status = 415
+
+
+class InternalError(RefractError):
+    """Something went wrong on our side. Nothing was changed; the request id helps to find the cause."""
+
+
+class FieldProblem(BaseModel):
+    """One value that was not acceptable."""
+
+    field: str = Field(examples=["destination"])
+    message: str = Field(examples=["Only http and https addresses can be used, not ftp:."])
+
+
+class Problem(BaseModel):
+    """What went wrong, in the shape of RFC 9457. `code` is stable; sentences may change."""
+
+    type: str = Field(examples=["about:blank"])
+    title: str = Field(examples=["Conflict"])
+    status: int = Field(examples=[409])
+    code: str = Field(examples=["SLUG_TAKEN"])
+    detail: str = Field(examples=['The name "roadmap" is already in use.'])
+    request_id: str | None = Field(examples=["0f8b6c1d2e3f4a5b"])
+    errors: list[FieldProblem] = Field(default_factory=list)
+
+
+TITLES = {
+    400: "Bad request",
+    401: "Sign-in needed",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    410: "Gone",
+    412: "Changed meanwhile",
+    413: "Too large",
+    415: "Unsupported media type",
+    422: "Not acceptable",
+    429: "Too many requests",
+    500: "Internal error",
+    503: "Unavailable",
+}
+
+
+def problem_body(error: RefractError) -> dict[str, Any]:
+    """The members of the problem document. Facts of an error that programs may want stand beside the fixed ones."""
+    return {
+        "type": "about:blank",
+        "title": TITLES.get(error.status, "Problem"),
+        "status": error.status,
+        "code": error.code,
+        "detail": error.message,
+        "request_id": get_contextvars().get("request_id"),
+        "errors": [{"field": one.field, "message": one.message} for one in error.errors],
+        **getattr(error, "extra", {}),
+    }
+
+
+def problem_headers(error: RefractError) -> dict[str, str]:
+    headers: dict[str, str] = dict(getattr(error, "headers", {}))
+    if isinstance(error, Limited):
+        headers |= {
+            "Retry-After": str(error.retry_after),
+            "RateLimit-Limit": str(error.limit),
+            "RateLimit-Remaining": "0",
+            "RateLimit-Reset": str(error.retry_after),
+        }
+    elif isinstance(error, Unavailable):
+        headers["Retry-After"] = str(error.retry_after)
+    elif error.status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="refract"'
+    return headers
+
+
+def problem_response(error: RefractError) -> Response:
+    body = json.dumps(problem_body(error), ensure_ascii=False).encode("utf-8", "replace")
+    return Response(body, error.status, problem_headers(error), MEDIA_TYPE)
+
+
+def wants_page(headers: Mapping[str, str]) -> bool:
+    """Browsers name text/html; programs do not."""
+    return "text/html" in headers.get("accept", "")
+
+
+def problems(*errors: type[RefractError]) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI description of what a call may answer instead, with each error's code and sentence."""
+    by_status: dict[int | str, dict[str, Any]] = {}
+    for error in errors:
+        entry = by_status.setdefault(
+            error.status, {"model": Problem, "description": TITLES[error.status], "content": {MEDIA_TYPE: {"examples": {}}}}
+        )
+        example = {
+            "type": "about:blank",
+            "title": TITLES[error.status],
+            "status": error.status,
+            "code": error.code,
+            "detail": error.template,
+            "request_id": "0f8b6c1d2e3f4a5b",
+            "errors": [],
+        }
+        entry["content"][MEDIA_TYPE]["examples"][error.code] = {"summary": error.template, "value": example}
+    return by_status
+
+
+def from_validation(error: RequestValidationError) -> RefractError:
+    """FastAPI's complaint in our words: malformed JSON is 400, a wrong value 422."""
+    found = error.errors()
+    for one in found:
+        if one["type"] == "json_invalid":
+            return MalformedBody(why=str(one.get("ctx", {}).get("error", "it is not JSON")) + ".")
+    fields = [FieldError(_field(one["loc"]), _sentence(one)) for one in found]
+    return ValidationFailed(errors=fields)
+
+
+def _field(location: tuple[Any, ...]) -> str:
+    parts = [str(part) for part in location if part not in ("body", "query", "path", "header", "cookie")]
+    return ".".join(parts) or str(location[0] if location else "body")
+
+
+def _sentence(one: dict[str, Any]) -> str:
+    if one["type"] == "extra_forbidden":
+        return "There is no such field."
+    if one["type"] == "missing":
+        return "This field is needed."
+    message = str(one["msg"]).removeprefix("Value error, ")
+    return message if message.endswith(".") else f"{message}."
+
+
+def from_http(error: HTTPException, request: Request) -> RefractError:
+    """Starlette's own refusals in our words."""
+    if error.status_code == 404:
+        return NoSuchPage()
+    if error.status_code == 405:
+        refused = MethodNotAllowed(method=request.method)
+        refused.headers = dict(error.headers or {})  # type: ignore[attr-defined]
+        return refused
+    if error.status_code == 413:
+        return BodyTooLarge(limit=request.app.state.rt.settings.max_body_bytes)
+    if error.status_code == 415:
+        return UnsupportedMedia()
+    return MalformedBody(why=str(error.detail)) if error.status_code == 400 else InternalError()

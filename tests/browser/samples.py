@@ -1,0 +1,162 @@
+"""What the templates are shown with. Names, titles and addresses include the awkward ones: long, foreign, hostile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
+HOSTILE = '"><script>alert(1)</script>'
+
+
+@dataclass(frozen=True)
+class Person:
+    display: str
+    email: str | None
+    role: str
+
+
+ADA = Person("Ada Lovelace", "ada@example.com", "admin")
+SAM = Person("Sam", None, "user")
+
+
+@dataclass(frozen=True)
+class Page:
+    template: str
+    context: dict[str, Any]
+
+
+def page(template: str, page_title: str, user: Person | None = None, path: str = "/somewhere", **more: Any) -> Page:
+    """A page as the server renders it: what every template gets, and what this one needs."""
+    common = {
+        "user": user,
+        "csrf": "sample-token",
+        "request_path": path,
+        "page_title": page_title,
+        "base_url": "https://go.example.com",
+        "version": "0.1.0",
+    }
+    return Page(template, common | more)
+
+
+def link(
+    name: str, destination: str, title: str = "", state: str = "active", clicks: int = 0, tags: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    seed = sum(map(ord, name))
+    return {
+        "name": name,
+        "href": f"/app/links/{seed}",
+        "short_url": f"https://go.example.com/{name}",
+        "destination": destination,
+        "title": title,
+        "tags": [{"name": tag, "color": color} for tag, color in zip(tags, ("#2f4bd6", "#11703f", "#b3261e"), strict=False)],
+        "clicks": clicks,
+        "spark": [(seed * (day + 3) * 7 % 31) + day for day in range(14)] if clicks else [0] * 14,
+        "state": state,
+        "created_at": NOW - timedelta(days=seed % 90),
+    }
+
+
+LINKS = [
+    link(
+        "roadmap",
+        "https://docs.example.com/teams/platform/2026/planning/q3-roadmap-final-v7?tab=timeline&view=wide",
+        "Q3 roadmap",
+        clicks=1284,
+        tags=("planning", "platform"),
+    ),
+    link("standup", "https://meet.example.com/platform-standup", "Daily stand-up", clicks=312),
+    link("97qS0b7N2m", "https://example.org/", clicks=8),
+    link("spring-offer", "https://shop.example.com/campaigns/spring?utm_source=poster", "Spring offer", state="expired", clicks=20417),
+    link("wiki", "https://wiki.example.com/w/index.php", HOSTILE, state="disabled", clicks=77, tags=(HOSTILE,)),
+    link("読書会", "https://例え.テスト/読書会/2026", "読書会のお知らせ", clicks=3),
+    link("a-name-as-long-as-a-name-may-be-which-is-fifty-char", "https://example.com/" + "long/" * 40, "Long " * 20, state="deleted"),
+]
+
+KEYS = [
+    {
+        "id": "1",
+        "name": "Deploy script",
+        "prefix": "refract_9hT2kQ7w",
+        "scopes": ["read", "write"],
+        "status": "active",
+        "created_at": NOW - timedelta(days=40),
+        "last_used_at": NOW,
+        "usage_count": 18230,
+    },
+    {
+        "id": "2",
+        "name": "Spreadsheet " + HOSTILE,
+        "prefix": "refract_Zk81mmPa",
+        "scopes": ["read"],
+        "status": "active",
+        "created_at": NOW - timedelta(days=3),
+        "last_used_at": None,
+        "usage_count": 0,
+    },
+    {
+        "id": "3",
+        "name": "Old laptop",
+        "prefix": "refract_11aaBB22",
+        "scopes": ["read", "write", "admin"],
+        "status": "revoked",
+        "created_at": NOW - timedelta(days=400),
+        "last_used_at": NOW - timedelta(days=200),
+        "usage_count": 12,
+    },
+]
+HOURS = [0, 0, 1, 0, 0, 2, 5, 14, 31, 44, 39, 28, 22, 35, 41, 18] + [0] * 8
+TODAY = {"clicks": 280, "yesterday": 241, "hours": HOURS, "hours_table": [(f"{hour:02}:00", clicks) for hour, clicks in enumerate(HOURS)]}
+DRAFTS = [{"title": "Reading for new people", "href": "/app/lists/1", "entries": 12}, {"title": "", "href": "/app/lists/2", "entries": 1}]
+NEW_KEY = {"name": "Deploy script", "key": "refract_9hT2kQ7wXv3LmN8pRs4TyU6zAb1CdE5fGh"}
+PREVIEW = {"link": LINKS[0], "qr_url": "/roadmap.qr", "qr_png_url": "/roadmap.qr?format=png&size=512"}
+
+ERROR = {
+    "status": 500,
+    "title": "Something broke on our side",
+    "detail": "Try again. If it happens again, tell whoever runs this server.",
+    "request_id": "01J8Z3K4M5N6P7Q8R9S0T1U2V3",
+}
+LIMITED = {"status": 429, "title": "Too fast", "detail": "You have made 100 links in the last hour.", "request_id": None, "retry_after": 40}
+SAID = [{"message": "Deleted /roadmap", "undo": "/app/links/1/undo"}, {"message": "Something is not right with that.", "kind": "wrong"}]
+FIRST_ERRORS = {"destination": "That is not a web address. It should begin with https://", "name": "The name “roadmap” is already in use."}
+
+PAGES: dict[str, Page] = {
+    "landing": page("landing.html", "Refract", path="/"),
+    "landing-links-only": page("landing.html", "Refract", path="/", areas=["links", "settings"]),
+    "signin": page("signin.html", "Sign in", path="/auth/sign-in"),
+    "signin-failed": page("signin.html", "Sign in", path="/auth/sign-in", reason="That link was used already. Make a new one."),
+    "signin-provider": page("signin.html", "Sign in", provider={"name": "Zitadel", "href": "/auth/oidc"}, links_enabled=False),
+    "signin-confirm": page("signin_confirm.html", "Sign in", token="sample", action="/auth/link", account=ADA),
+    "error": page("error.html", "Something broke", **ERROR),
+    "error-limited": page("error.html", "Too fast", SAM, **LIMITED),
+    "not-found": page("not_found.html", "Not found", name="raodmap", suggestions=["roadmap", "road-trip", "roadshow"]),
+    "not-found-create": page("not_found.html", "Not found", ADA, name="offsite", creatable=True, suggestions=["offers"]),
+    "not-found-plain": page("not_found.html", "Not found", name="x" * 50),
+    "gone-expired": page("gone.html", "Expired", name="spring-offer", state="expired", since=NOW),
+    "gone-disabled": page("gone.html", "Disabled", ADA, name="wiki", state="disabled", manage_url="/app/links/1"),
+    "gone-deleted": page("gone.html", "Gone", name="old-news", state="deleted"),
+    "preview": page("preview.html", "Preview", **PREVIEW),
+    "preview-mine": page("preview.html", "Preview", SAM, manage_url="/app/links/1", **PREVIEW),
+    "home": page("home.html", "Home", SAM, path="/"),
+    "home-wrong": page("home.html", "Home", SAM, path="/", values={"destination": "exmaple", "name": "roadmap"}, errors=FIRST_ERRORS),
+    "home-full": page(
+        "home.html",
+        "Home",
+        ADA,
+        path="/",
+        links=LINKS,
+        today=TODAY,
+        waiting=14,
+        review_waiting=14,
+        drafts=DRAFTS,
+        created=LINKS[0],
+        toasts=SAID[:1],
+    ),
+    "home-links-only": page("home.html", "Home", SAM, path="/", links=LINKS[:3], areas=["links", "settings"]),
+    "settings": page("settings.html", "Settings", ADA, path="/app/settings", keys=KEYS, allowed_scopes=["read", "write", "admin"]),
+    "settings-empty": page("settings.html", "Settings", SAM, path="/app/settings", keys=[], errors={"name": "Give the key a name."}),
+    "settings-new-key": page("settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY),
+    "parts": page("gallery_parts.html", "Parts", ADA, path="/app/links", links=LINKS, hours=HOURS, toasts=SAID, now=NOW, omnibox_live=True),
+}

@@ -1,0 +1,1 @@
+"""What building and testing Refract needs besides Refract: plain standard library, so that any python3 can run it."""

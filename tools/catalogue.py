@@ -1,0 +1,38 @@
+"""Runnable modules of a folder: list them, run one, run all. Behind `make proof` and `make bench`."""
+
+import ast
+import importlib
+import pkgutil
+from types import ModuleType
+
+
+def entries(folder: ModuleType) -> dict[str, str]:
+    """Each public module's name with the first line of its docstring, read without importing it: some are heavy."""
+    found = {}
+    for module in pkgutil.iter_modules(folder.__path__):
+        if module.name.startswith("_") or module.ispkg:
+            continue
+        spec = module.module_finder.find_spec(module.name, None)
+        source = spec.loader.get_source(module.name) if spec and spec.loader and hasattr(spec.loader, "get_source") else None
+        docstring = ast.get_docstring(ast.parse(source or "")) or "(no description)"
+        found[module.name] = docstring.splitlines()[0]
+    return found
+
+
+def show(folder: ModuleType) -> None:
+    found = entries(folder)
+    width = max((len(name) for name in found), default=0)
+    for name, line in found.items():
+        print(f"  {name:{width}}  {line}")
+    if not found:
+        print("  (none yet)")
+
+
+def run(folder: ModuleType, name: str, arguments: list[str]) -> int:
+    """0 when it held, as a process's exit code; 2 when there is no such thing."""
+    if name not in entries(folder):
+        print(f"There is no {folder.__name__}/{name}.py. There are:")
+        show(folder)
+        return 2
+    module = importlib.import_module(f"{folder.__name__}.{name}")
+    return int(module.main(arguments))
