@@ -23,7 +23,7 @@ class MaliciousUrl(Invalid):
 
 
 class InvalidDomain(Invalid):
-    """"{domain}" is not a domain. Write it like example.com, without a path."""
+    """The text "{domain}" is not a domain. Write it like example.com, without a path."""
 
 
 class DomainNotBlocked(NotFound):
