@@ -1,13 +1,15 @@
 """Worker ids are leased: two processes never give ids under the same number at the same time."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from refract.core.clock import ManualClock
 from refract.core.db import Database
+from refract.core.errors import StoreUnavailable
 from refract.core.ids import WorkerIdLost
-from refract.core.leases import RESERVE_MS, Lease, take_worker_id
+from refract.core.leases import RESERVE_MS, Lease, LeasedIds, leased_ids, take_worker_id
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
 
@@ -75,3 +77,31 @@ async def test_a_machine_whose_clock_is_behind_does_not_take_a_worker_id_with_a_
     behind = await _take(rt, clock, 9, monkeypatch)
 
     assert behind.ids.worker != 9
+
+
+async def test_ids_that_were_lost_are_replaced_by_another_worker_id(
+    rt: Runtime, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = LeasedIds(rt.db, clock)
+    with pytest.raises(WorkerIdLost):
+        ids.next_id()
+    await ids.renew()
+    first = ids.next_id()
+    clock.advance(RESERVE_MS / 1000 + 1)
+    thief = await _take(rt, clock, (first >> 12) & 1023, monkeypatch)
+    assert thief.ids.worker == (first >> 12) & 1023
+
+    await ids.renew()
+
+    assert (ids.next_id() >> 12) & 1023 != thief.ids.worker
+
+
+async def test_the_patient_begin_without_a_database_and_the_others_do_not(tmp_path: Path, clock: ManualClock) -> None:
+    db = Database(Settings(data_dir=tmp_path, database_url="postgresql://nobody@127.0.0.1:1/none"))
+    with pytest.raises(StoreUnavailable):
+        async with leased_ids(db, clock):
+            pass
+    async with leased_ids(db, clock, patient=True) as ids:
+        with pytest.raises(WorkerIdLost):
+            ids.next_id()
+    await db.close()

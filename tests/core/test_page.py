@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refract.core.page import MAX_CURSOR, Cursors, InvalidCursor
+from refract.core.page import MAX_CURSOR, Cursors, InvalidCursor, Value
 from refract.core.secrets import Secret
 
 CURSORS = Cursors(Secret(b"k" * 40))
-POSITION = [datetime(2026, 6, 1, 12, 0, 0, 123456, tzinfo=UTC), 42, "ü", None, 1.5]
+POSITION: list[Value] = [datetime(2026, 6, 1, 12, 0, 0, 123456, tzinfo=UTC), 42, "ü", None, 1.5]
 
 
 def test_a_cursor_brings_back_what_was_put_in() -> None:
