@@ -16,7 +16,7 @@ from refract.core.errors import ConfigurationError, RefractError
 from refract.core.runtime import Runtime
 from refract.links.blocking import block_domain, unblock_domain
 from refract.links.safebrowsing import REST_SECONDS, SafeBrowsing
-from refract.links.safety import Safety, Vetted
+from refract.links.safety import Safety, Vetted, vet
 from refract.links.safety_errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.links.safety_models import UrlCheck
 from refract.links.safety_queries import forget_old_checks
@@ -57,8 +57,21 @@ async def test_each_destination_has_its_own_answer_in_order(rt: Runtime) -> None
     assert isinstance(answers[0], Vetted)
     assert not answers[0].flagged
     assert isinstance(answers[3], Vetted)
+    assert answers[0].template is None
     assert answers[3].href == "https://example.com/{1}"
+    assert answers[3].template is not None
     assert answers[3].typed == " https://Example.com/{1} "
+
+
+async def test_a_runtime_keeps_one_safety_for_its_life(rt: Runtime, tmp_path: Path) -> None:
+    path = tmp_path / "blocked.txt"
+    path.write_text("evil.example\n")
+    ours = configured(rt, blocklist_path=path)
+
+    assert errors(await vet(ours, ["https://evil.example/", "https://good.example/"])) == ["BLOCKED_DESTINATION", None]
+    assert ours.part(Safety) is ours.part(Safety)
+    assert rt.part(Safety) is not ours.part(Safety)
+    await ours.close()
 
 
 async def test_refusal_names_the_field_and_the_reason(rt: Runtime) -> None:

@@ -29,18 +29,23 @@ class Vetted:
     """A destination that may be led to."""
 
     typed: str
-    template: Template
+    href: str
+    """The serialised form: what goes into `Location` (placeholders still in braces), and what find-if-exists compares."""
+    host: str
     flagged: bool = False
     """Nobody could be asked whether it is dangerous: check again later."""
+    template: Template | None = None
+    """The destination taken apart, when it has placeholders."""
 
     @property
-    def href(self) -> str:
-        """The serialised form: what goes into `Location`, and what find-if-exists compares."""
-        return self.template.href
+    def checked_href(self) -> str:
+        """What a checking service is asked about: the part that every visitor is led to."""
+        return _without_fragment(self.template.fixed_href if self.template else self.href)
 
-    @property
-    def host(self) -> str:
-        return self.template.host
+
+async def vet(rt: Runtime, destinations: Sequence[str]) -> list[Vetted | RefractError]:
+    """For each destination, in order: what may be led to, or why not. Call it outside any transaction."""
+    return await rt.part(Safety).vet(destinations)
 
 
 class Safety:
@@ -62,7 +67,6 @@ class Safety:
         await self._checker.close()
 
     async def vet(self, destinations: Sequence[str]) -> list[Vetted | RefractError]:
-        """For each destination, in order: what may be led to, or why not. Call it outside any transaction."""
         answers = [self._read(typed) for typed in destinations]
         answers = await self._not_blocked(answers)
         return await self._not_dangerous(answers)
@@ -88,7 +92,7 @@ class Safety:
             return InvalidUrl(reason=str(wrong))
         if self._own.include(template):
             return LinkLoop(host=template.host)
-        return Vetted(typed, template)
+        return Vetted(typed, template.href, template.host, template=template if template.placeholders else None)
 
     async def _not_blocked(self, answers: list[Vetted | RefractError]) -> list[Vetted | RefractError]:
         hosts = {answer.host for answer in answers if isinstance(answer, Vetted)}
@@ -103,7 +107,7 @@ class Safety:
         ]
 
     async def _not_dangerous(self, answers: list[Vetted | RefractError]) -> list[Vetted | RefractError]:
-        asked = list(dict.fromkeys(_checked(answer) for answer in answers if isinstance(answer, Vetted)))
+        asked = list(dict.fromkeys(answer.checked_href for answer in answers if isinstance(answer, Vetted)))
         if not self._checker.configured or not asked:
             return answers
         now = self._rt.clock.now()
@@ -114,17 +118,13 @@ class Safety:
             async with self._rt.db.write() as writing:
                 await remember(writing, new, now)
         known |= new
-        return [_judged(answer, known.get(_checked(answer))) if isinstance(answer, Vetted) else answer for answer in answers]
+        return [_judged(answer, known.get(answer.checked_href)) if isinstance(answer, Vetted) else answer for answer in answers]
 
 
 def _judged(answer: Vetted, found: Finding | None) -> Vetted | RefractError:
     if found is None:
         return replace(answer, flagged=True)
     return answer if found.verdict is Verdict.SAFE else MaliciousUrl(threat=(found.threat or "unknown").replace("_", " ").lower())
-
-
-def _checked(answer: Vetted) -> str:
-    return _without_fragment(answer.template.fixed_href)
 
 
 def _without_fragment(href: str) -> str:
