@@ -79,7 +79,8 @@ class Template:
         """How the short link is written, gaps included: `/jira/{1}`."""
         by_position = {gap.position: gap for gap in self.placeholders if gap.position is not None}
         gaps = [str(by_position.get(position, "…")) for position in range(1, self.last_position + 1)]
-        return "/".join(["", name, *gaps, *(["{*}"] if self.takes_rest else [])])
+        rest = ["{*}"] if self.takes_rest else [] if gaps else ["…"]
+        return "/".join(["", name, *gaps, *rest])
 
 
 def has_placeholders(destination: str) -> bool:
