@@ -13,6 +13,7 @@ from refract.core.leases import leased_ids
 from refract.core.metrics import Metrics
 from refract.core.secrets import Secret, load_secret
 from refract.core.settings import Settings
+from refract.core.signals import Signals
 
 Part = TypeVar("Part")
 
@@ -42,6 +43,11 @@ class Runtime:
             closed = kept.close() if hasattr(kept, "close") else None
             if inspect.isawaitable(closed):
                 await closed
+
+    @property
+    def signals(self) -> Signals:
+        """The database's own, so that a commit can be told of."""
+        return self.db.signals
 
 
 @asynccontextmanager

@@ -1,1 +1,1 @@
-"""Links: a destination with an id, names, owners, a life cycle and a redirect."""
+"""Links: destinations with names, owners, tags and a life cycle."""
