@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
-from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
+from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page
 
 from tests.browser.gallery import WEB

@@ -1,7 +1,6 @@
 """Into the outbox and out of it: with the caller's transaction, to one worker at a time, behind a fence."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -151,15 +150,14 @@ async def test_the_claims_of_two_workers_never_overlap(rt: Runtime, settings: Se
 
 
 @pytest.fixture
-async def lost(rt: Runtime, clock: ManualClock, traced: Settings) -> AsyncIterator[tuple[Claim, Claim]]:
+async def lost(rt: Runtime, clock: ManualClock, traced: Settings) -> tuple[Claim, Claim]:
     """A claim whose lease ran out, and that of the worker that has the job now."""
-    assert traced
     await _enqueue(rt, Once(n=1))
     (zombie,) = await _claim(rt, "zombie")
     clock.advance(rt.settings.job_lease_seconds)
     assert await leases.recover(rt) == [(Once.kind, False)]
     (heir,) = await _claim(rt, "heir")
-    yield zombie, heir
+    return zombie, heir
 
 
 async def test_a_zombie_can_end_nothing(rt: Runtime, lost: tuple[Claim, Claim]) -> None:
