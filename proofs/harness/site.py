@@ -151,11 +151,11 @@ class Site:
 
 @asynccontextmanager
 async def site(
-    home: Path, dialect: str = "sqlite", *, workers: int = 1, before: Sequence[str] = (), **environment: str
+    home: Path, dialect: str = "sqlite", *, workers: int = 1, url: str | None = None, before: Sequence[str] = (), **environment: str
 ) -> AsyncIterator[Site]:
-    """A migrated, empty installation, not yet started; gone with everything of it when the block ends."""
-    async with database(dialect) as url:
-        made = Site(home, url, workers, environment, before)
+    """A migrated installation, not yet started; gone when the block ends, and so is its database unless `url` names one."""
+    async with contextlib.nullcontext(url) if url else database(dialect) as chosen:
+        made = Site(home, chosen, workers, environment, before)
         made.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         db = Database(made.settings())
         await migrations.upgrade(db)

@@ -110,7 +110,7 @@ async def serve_process(
             server = GracefulServer(config, application)
             if lifeline is not None:
                 _stop_with_parent(server, lifeline)
-            await server.run_until_stopped(listener, ready)
+            await server.run_until_stopped(listener, ready, shared=lifeline is not None)
 
 
 def _stop_with_parent(server: GracefulServer, lifeline: int) -> None:

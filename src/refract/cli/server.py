@@ -5,6 +5,7 @@ grace, the last clicks written.
 """
 
 import asyncio
+import contextlib
 import select
 import signal
 import socket
@@ -15,6 +16,7 @@ import uvicorn
 from uvicorn.server import Server
 
 from refract.app import Application
+from refract.cli.listener import fall_silent
 
 POLL_SECONDS = 0.02
 HARD_SECONDS = 10.0
@@ -27,10 +29,13 @@ class GracefulServer(Server):
         super().__init__(config)
         self._application = application
         self._grace = application.rt.settings.stop_grace_seconds
+        self._asked = asyncio.Event()
+        self._shared = False
         self._log = structlog.get_logger("refract.server")
 
-    async def run_until_stopped(self, listener: socket.socket, ready: Callable[[], Awaitable[None]]) -> None:
-        """Serve on a socket; `ready` is told once connections are accepted."""
+    async def run_until_stopped(self, listener: socket.socket, ready: Callable[[], Awaitable[None]], *, shared: bool = False) -> None:
+        """Serve on a socket, our own or shared with others; `ready` is told once connections are accepted."""
+        self._shared = shared
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -46,9 +51,21 @@ class GracefulServer(Server):
         """Stop gracefully; asked again, stop now."""
         self.force_exit = self.should_exit
         self.should_exit = True
+        self._asked.set()
+
+    async def main_loop(self) -> None:
+        """Renew the date once a second; a stop is heard at once."""
+        while not self.should_exit:
+            await self.on_tick(0)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self._asked.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._application.stopping()
+        if not self._shared:
+            for one in sockets or []:
+                await fall_silent(one)
         for server in self.servers:
             server.close()
         for one in sockets or []:

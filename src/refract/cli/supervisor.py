@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from refract.cli.listener import fall_silent
 from refract.cli.server import HARD_SECONDS
 from refract.core.settings import Settings
 
@@ -109,6 +110,8 @@ class Supervisor:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await fall_silent(self._listener)
+            self._listener.close()  # else the kernel would go on letting clients in, whom nobody serves any more
             await asyncio.gather(*(self._end(child) for child in self._children))
 
     async def _until_stopped(self, tasks: list[asyncio.Task[None]]) -> None:
