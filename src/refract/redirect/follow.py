@@ -4,6 +4,8 @@ Redirects, pages for people and problem documents for programs; preview pages an
 knows the names is handed in, and so are the hooks that count a click and keep an answer ready.
 """
 
+from collections.abc import Container
+
 from starlette.datastructures import Headers, QueryParams
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -52,11 +54,14 @@ _GONE: dict[State, type[LinkGone]] = {"expired": LinkExpired, "disabled": LinkDi
 class Follow:
     """The ASGI application behind every name and code."""
 
-    def __init__(self, rt: Runtime, lookup: Lookup, surface: Surface, hooks: Hooks | None = None) -> None:
+    def __init__(
+        self, rt: Runtime, lookup: Lookup, surface: Surface, hooks: Hooks | None = None, reserved: Container[str] = frozenset()
+    ) -> None:
         self.rt = rt
         self.lookup = lookup
         self.surface = surface
         self.hooks = hooks or Hooks()
+        self.reserved = reserved
         self._allowed = rt.settings.misses_per_minute
         self._misses = MemoryBuckets(size=self._allowed, per_second=self._allowed / 60)
 

@@ -133,9 +133,10 @@ class _Answer:
         await self._send(message)
 
     def _completed(self, headers: Headers) -> Headers:
+        if self._scope["state"].get("redirect"):
+            return headers  # the same as those of the lane, so that nobody can tell which of them answered
         present = {name.lower() for name, _ in headers}
-        if not self._scope["state"].get("redirect"):
-            headers.append((b"x-request-id", self._request_id.encode()))
+        headers.append((b"x-request-id", self._request_id.encode()))
         content_type = next((value for name, value in headers if name.lower() == b"content-type"), b"")
         headers += [(name, value) for name, value in security_headers(content_type, https=self._https) if name not in present]
         headers += [(name, value) for name, value in self._scope["state"].get("rate_headers", ()) if name not in present]
