@@ -129,6 +129,14 @@ def frame_length(data: bytes, at: int, base: int) -> int:
     return length
 
 
+def mended(data: bytes) -> bool:
+    """Whether these bytes are one whole frame but for the length it announces."""
+    length = len(data)
+    if not LEAST_FRAME <= length <= MOST_FRAME:
+        return False
+    return crc32(length.to_bytes(2, "little") + data[2:-_SUM]) == int.from_bytes(data[-_SUM:], "little")
+
+
 def _click(body: bytes, offset: int) -> Click:
     _, kind, flags, target, time_ns, network, agent, referrer, campaign = _unpack(body)
     first = _HEAD + network

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from refract.analytics.frames import LEAST_FRAME, SEGMENT_HEAD, Broken, Click, clicks, frame_length, segment_head
+from refract.analytics.frames import LEAST_FRAME, SEGMENT_HEAD, Broken, Click, clicks, frame_length, mended, segment_head
 from refract.analytics.spool import ABOUT, LOCK, NOT_KEPT, SUFFIX, UNBORN, segment_name
 
 _READ: Final = 1 << 20
@@ -207,9 +207,20 @@ def _end(spool: SpoolState, position: Position, size: int, damaged: bool, got: l
     segment, offset = position
     rest = max(0, size - offset)
     onward = Position(segment + 1)
-    if rest and (damaged or segment < spool.segments[-1]):
+    if rest and (damaged or segment < spool.segments[-1] or _was_whole(_read(spool.directory / segment_name(segment), offset, rest))):
         return Batch(segment, got or [], onward, damage=Damage(segment, offset, rest))
     return Batch(segment, got or [], onward, torn=rest)
+
+
+def _was_whole(tail: bytes) -> bool:
+    """Whether what looks torn is not: a frame that was written whole and whose length has changed since, or one that hides others."""
+    if mended(tail):
+        return True
+    for begin in range(1, len(tail) - LEAST_FRAME + 1):
+        with suppress(Broken, StopIteration):
+            next(clicks(tail[begin:], 0))
+            return True
+    return False
 
 
 def _parse(data: bytes, base: int, limit: int) -> tuple[list[Click], Broken | None]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from refract.analytics import signals
@@ -134,7 +134,7 @@ class Lane(HttpToolsProtocol):
 
     def _answer(self, entry: Entry, query: bytes) -> bool:
         """Put click and answer into the turn; False when this is not a plain hit after all."""
-        cycle = self.cycle
+        cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and not cycle.response_complete:
             return False
         now = self.now_ns()
@@ -268,7 +268,7 @@ class Lane(HttpToolsProtocol):
 
     def _patience(self, limits: Limits) -> int | None:
         """None while it is the application that makes the client wait."""
-        cycle = self.cycle
+        cycle: RequestResponseCycle | None = self.cycle
         if self.receiving or self.headers is None:
             return limits.head_seconds
         if cycle is None or cycle.response_complete:
