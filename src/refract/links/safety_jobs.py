@@ -50,6 +50,9 @@ async def check_later(session: WriteSession, rt: Runtime, link_ids: Sequence[int
 @handles(RecheckLinks, tries=len(_PATIENT), backoff=_PATIENT)
 async def recheck_links(rt: Runtime, job: RecheckLinks) -> None:
     """Take the flag off what is safe, and stop what is dangerous; what still cannot be asked about is tried again."""
+    safety = rt.part(Safety)
+    if not safety.asks_a_service:
+        return  # the operator no longer wants it
     async with rt.db.read() as session:
         flagged = select(Link.id, Link.href_digest, Link.destination).where(
             Link.id.in_(job.link_ids), Link.flagged, Link.status != LinkState.DELETED
@@ -57,7 +60,7 @@ async def recheck_links(rt: Runtime, job: RecheckLinks) -> None:
         links = {link_id: (digest, destination) for link_id, digest, destination in await session.execute(flagged)}
     hrefs = {link_id: read_template(destination).fixed_href for link_id, (_, destination) in links.items()}
 
-    findings = await rt.part(Safety).recheck(list(hrefs.values()))  # slow: no transaction is open here
+    findings = await safety.recheck(list(hrefs.values()))  # slow: no transaction is open here
 
     for link_id, (digest, _) in links.items():
         if found := findings.get(hrefs[link_id]):
