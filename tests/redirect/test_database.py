@@ -197,6 +197,20 @@ async def test_secure_link(rt: Runtime, client: httpx.AsyncClient, ada: User, bo
     assert (await client.get("/plan", headers=await cookie(rt, bob))).status_code == 302
 
 
+async def test_sign_in_leads_back_to_the_secure_link(rt: Runtime, client: httpx.AsyncClient, ada: User) -> None:
+    await link(rt, ada, "https://example.com/plan", name="plan", visibility="secure")
+    async with rt.db.write() as session:
+        address = await sessions.make_signin_link(session, rt, ada)
+
+    await client.get("/plan/a%20b?x=1", headers=HTML)
+    signed_in = await client.post(address, headers={"origin": "http://go.test"})
+
+    assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/plan/a%20b?x=1")
+    arrived = await client.get(signed_in.headers["location"], headers=HTML)
+    assert arrived.headers["location"] == "https://example.com/plan/a%20b"
+    assert "refract_return" not in client.cookies
+
+
 async def test_page_for_an_unknown_name(rt: Runtime, client: httpx.AsyncClient, ada: User) -> None:
     await link(rt, ada, "https://example.com/1", name="roadmap", visibility="public")
     await link(rt, ada, "https://example.com/2", name="roadmop")
