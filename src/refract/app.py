@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -87,8 +88,13 @@ def build_api(rt: Runtime) -> FastAPI:
 
 def reserved_words(api: FastAPI) -> frozenset[str]:
     """First segments of every route, and the words we keep for later."""
-    routed = {path.split("/")[1].lower() for path in (getattr(route, "path", "") for route in api.routes) if path.count("/")}
-    return SEED_WORDS | (routed - {""})
+    return SEED_WORDS | {path.split("/")[1].lower() for _, path in routes_of(api)} - {""}
+
+
+def routes_of(api: FastAPI) -> list[tuple[str, str]]:
+    """Method and path of every route, those of included routers too."""
+    found = [(method, route.path) for route in iter_route_contexts(api.routes) for method in route.methods or ()]
+    return sorted((method, path) for method, path in found if path)
 
 
 class Dispatcher:
