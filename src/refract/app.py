@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -11,6 +12,7 @@ from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from refract import __version__
 from refract.core.errors import RefractError, Unavailable
@@ -126,6 +128,20 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
+
+    @property
+    def protocol(self) -> type[asyncio.Protocol]:
+        """What speaks HTTP on a connection."""
+        return HttpToolsProtocol
+
+    @property
+    def connection_state(self) -> dict[str, Any]:
+        """What every connection is handed."""
+        return {}
+
+    def stopping(self) -> None:
+        """No new traffic should come here, and what is open should close."""
+        self.api.state.stopping = True
 
     @asynccontextmanager
     async def background(self) -> AsyncIterator[None]:

@@ -3,14 +3,18 @@
 import asyncio
 import os
 import socket
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import typer
 import uvicorn
+import uvloop
 
 from refract import migrations
 from refract.app import Application
 from refract.cli.common import DataDir
+from refract.cli.server import GracefulServer
+from refract.cli.supervisor import Supervisor
 from refract.core.db import Database
 from refract.core.errors import ConfigurationError
 from refract.core.log import configure_logging
@@ -36,7 +40,10 @@ def serve(
     configure_logging(settings)
     listener = listen(settings)
     settings = settings.model_copy(update={"port": listener.getsockname()[1]})
-    asyncio.run(_serve(settings, listener))
+    if settings.workers == 1:
+        uvloop.run(_serve_alone(settings, listener))
+    else:
+        asyncio.run(_serve_together(settings, listener))
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -56,7 +63,8 @@ def listen(settings: Settings) -> socket.socket:
     return listener
 
 
-async def _serve(settings: Settings, listener: socket.socket) -> None:
+async def _prepare(settings: Settings) -> None:
+    """Everything that must be right before the first request: schema, owner, greeting."""
     db = Database(settings)
     try:
         await migrations.upgrade(db)
@@ -64,10 +72,31 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         await db.close()
     async with running(settings) as rt:
         await greet(rt)
+
+
+async def _serve_alone(settings: Settings, listener: socket.socket) -> None:
+    await _prepare(settings)
+    await serve_process(settings, listener, _nobody_waits)
+
+
+async def _serve_together(settings: Settings, listener: socket.socket) -> None:
+    await _prepare(settings)
+    await Supervisor(settings, listener).run()
+
+
+async def _nobody_waits() -> None:
+    return None
+
+
+async def serve_process(
+    settings: Settings, listener: socket.socket, ready: Callable[[], Awaitable[None]], lifeline: int | None = None
+) -> None:
+    """One process that answers, until a signal or until the parent is gone."""
+    async with running(settings, patient=True) as rt:
         application = Application(rt)
         config = uvicorn.Config(
             application,
-            http="httptools",
+            http=application.protocol,
             ws="none",
             loop="uvloop",
             lifespan="off",
@@ -75,9 +104,13 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
             access_log=False,
             proxy_headers=False,
             server_header=False,
+            backlog=4096,
         )
         async with application.background():
-            await uvicorn.Server(config).serve([listener])
+            server = GracefulServer(config, application)
+            if lifeline is not None:
+                asyncio.get_running_loop().add_reader(lifeline, server.stop)
+            await server.run_until_stopped(listener, ready)
 
 
 async def greet(rt: Runtime) -> None:

@@ -44,6 +44,9 @@ class Settings(BaseSettings):
     trusted_proxies: Annotated[tuple[Network, ...], NoDecode] = ()
     """Networks of reverse proxies (CIDR, separated by commas) whose `X-Forwarded-For` is believed."""
 
+    stop_grace_seconds: float = Field(default=1.0, ge=0, le=60)
+    """How long a stopping process still answers connections that are open, telling each to close."""
+
     # -- where the data lives
     data_dir: Path = Path("data")
     """The directory for the database file, the click spool and the secret. It is made private to its owner."""
