@@ -29,6 +29,11 @@ class Actor:
     session: BrowserSession | None = None
 
     @property
+    def grantable(self) -> frozenset[Scope] | None:
+        """The scopes of the key that asks, which bound those of keys it makes; None where a person asks themself."""
+        return self.scopes if self.key_id is not None else None
+
+    @property
     def is_admin(self) -> bool:
         return self.user.role == UserRole.ADMIN and Scope.ADMIN in self.scopes
 
@@ -57,8 +62,13 @@ async def identify(request: Request, rt: Rt) -> Actor | None:
     key = request.headers.get("x-api-key") or _bearer(request)
     actor = await _by_key(request, rt, key) if key is not None else await _by_cookie(request, rt)
     if actor is not None:
-        request.state.actor = f"user:{actor.user.id}"
+        request.state.actor = _actor_name(actor.user)
     return actor
+
+
+def _actor_name(user: User) -> str:
+    """Whose stored answers a request may repeat."""
+    return f"user:{user.id}"
 
 
 def _bearer(request: Request) -> str | None:
@@ -87,11 +97,12 @@ async def _by_cookie(request: Request, rt: Runtime) -> Actor | None:
     if found is None:
         return None
     seen, user = found
+    if request.method not in csrf.SAFE_METHODS and not await csrf.proven(rt, request, token):
+        raise OriginUnproven
+    request.state.actor = _actor_name(user)  # before the first write, which may claim an Idempotency-Key for them
     if rt.clock.now() - seen.last_seen_at > SEEN_EVERY:
         async with rt.db.write() as writing:
             await keep_alive(writing, rt, seen)
-    if request.method not in csrf.SAFE_METHODS and not await csrf.proven(rt, request, token):
-        raise OriginUnproven
     scopes = ALL_SCOPES if user.role == UserRole.ADMIN else ALL_SCOPES - {Scope.ADMIN}
     return Actor(user, scopes, session=seen)
 

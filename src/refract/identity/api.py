@@ -100,8 +100,7 @@ async def list_keys(actor: Reader, rt: Rt, include_revoked: bool = False) -> Key
 async def create_key(new: KeyCreate, actor: Writer, rt: Rt, idempotency_key: IdempotencyKey = None) -> NewKey:  # noqa: ARG001 - read by the route class
     """Make an API key. The key itself is in this answer and never again."""
     async with rt.db.write() as session:
-        granted = actor.scopes if actor.key_id is not None else None
-        row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes, granted_by=granted)
+        row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes, granted_by=actor.grantable)
         await audit.note(session, rt, "key.created", actor=actor.user, target=row.key_prefix)
         return NewKey(**KeyOut.model_validate(row).model_dump(by_alias=False) | {"key_prefix": row.key_prefix}, key=clear)
 

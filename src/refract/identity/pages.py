@@ -88,7 +88,7 @@ async def create_key(
         return await _settings(request, actor, rt, status=422, values=typed, errors=errors)
     try:
         async with rt.db.write() as session:
-            row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes)
+            row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes, granted_by=actor.grantable)
             await audit.note(session, rt, "key.created", actor=actor.user, target=row.key_prefix)
     except RefractError as error:
         return await _settings(request, actor, rt, status=error.status, values=typed, errors={"scopes": error.message})
