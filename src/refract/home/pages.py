@@ -1,12 +1,13 @@
 """`/`: what Refract is, or what is mine."""
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from refract.identity.actors import MaybeActor
 from refract.identity.rendering import respond
+from refract.web.toolkit import page_router
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 
 @router.get("/")

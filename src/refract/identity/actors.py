@@ -1,11 +1,13 @@
 """Who is asking: the dependencies that every protected endpoint names."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from starlette.responses import Response
 
+from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.errors import AdministratorsOnly, BadCredentials, MissingScope, OriginUnproven, SignInNeeded
 from refract.identity.keys import find_by_key
@@ -13,6 +15,8 @@ from refract.identity.models import BrowserSession, Scope, User, UserRole
 from refract.identity.sessions import SEEN_EVERY, find_session, keep_alive
 from refract.identity.usage import KeyUsage
 from refract.web import csrf
+from refract.web.limits import RateLimited
+from refract.web.openapi import Guard
 from refract.web.toolkit import Rt
 
 ALL_SCOPES = frozenset(Scope)
@@ -130,6 +134,36 @@ async def _admin(actor: MaybeActor) -> Actor:
     if actor is not None and actor.user.role != UserRole.ADMIN:
         raise AdministratorsOnly
     return _needs(Scope.ADMIN, actor)
+
+
+_REQUIRED: dict[Callable[..., Any], Scope] = {_reader: Scope.READ, _writer: Scope.WRITE, _admin: Scope.ADMIN}
+
+SECURITY_SCHEMES = {
+    "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "An API key, made in the settings."},
+    "bearer": {"type": "http", "scheme": "bearer", "description": "The same API key as a Bearer token."},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": _NAME,
+        "description": "The cookie of a signed-in browser (`__Host-refract` on https). Changes need an Origin of ours or X-CSRF-Token too.",
+    },
+}
+
+
+def guard_of(calls: Iterable[Callable[..., Any]], method: str) -> Guard | None:
+    """What the dependencies of an endpoint ask of its caller, for the OpenAPI document."""
+    asked = set(calls)
+    if identify not in asked:
+        return None
+    scope = next((scope for call, scope in _REQUIRED.items() if call in asked), None)
+    errors: list[type[RefractError]] = [BadCredentials, RateLimited]
+    if scope is not None:
+        errors += [SignInNeeded, MissingScope]
+    if scope is Scope.ADMIN:
+        errors.append(AdministratorsOnly)
+    if method not in csrf.SAFE_METHODS:
+        errors.append(OriginUnproven)
+    return Guard(scope, optional=scope is None, errors=tuple(errors))
 
 
 Reader = Annotated[Actor, Depends(_reader)]

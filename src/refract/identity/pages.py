@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import Form, Request
 from pydantic import ValidationError
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -16,9 +16,9 @@ from refract.identity.models import Scope, UserRole
 from refract.identity.rendering import respond, shown, visit_cookie
 from refract.identity.schemas import KeyCreate, KeyOut
 from refract.web import csrf
-from refract.web.toolkit import Rt
+from refract.web.toolkit import Rt, page_router
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 
 @router.get("/auth/sign-in")
