@@ -1,6 +1,8 @@
 """`/me`, `/keys`, sessions, and the audit log for administrators."""
 
-from fastapi import Response
+from typing import Annotated
+
+from fastapi import Query, Response
 
 from refract.core.page import Cursors, InvalidCursor
 from refract.core.schema import Id
@@ -27,6 +29,8 @@ from refract.identity.schemas import (
 )
 from refract.web.problems import problems
 from refract.web.toolkit import PAGE, Cursor, Limit, Rt, api_router
+
+RevokedToo = Annotated[bool, Query(description="Keys that were revoked as well.")]
 
 me_router = api_router("/me", "me")
 keys_router = api_router("/keys", "keys")
@@ -75,7 +79,7 @@ async def end_session(session_id: Id, actor: Writer, rt: Rt) -> Response:
 
 
 @keys_router.get("")
-async def list_keys(actor: Reader, rt: Rt, include_revoked: bool = False) -> KeyList:
+async def list_keys(actor: Reader, rt: Rt, include_revoked: RevokedToo = False) -> KeyList:
     """My API keys, newest first."""
     async with rt.db.read() as session:
         found = await keys.keys_of(session, actor.user, revoked_too=include_revoked)

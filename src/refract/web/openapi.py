@@ -159,6 +159,7 @@ def _add_problems(responses: Json, errors: Sequence[type[RefractError]]) -> None
 
 
 def _give_examples(operation: Json, schemas: Json) -> None:
-    for content in operation.get("requestBody", {}).get("content", {}).values():
-        if "example" not in content and "examples" not in content:
+    bodies = [operation.get("requestBody", {}), *(response for status, response in operation["responses"].items() if status < "300")]
+    for content in (body.get("content", {}).get("application/json", {}) for body in bodies):
+        if "schema" in content and "example" not in content and "examples" not in content:
             content["example"] = example_of(content["schema"], schemas)
