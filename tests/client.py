@@ -10,7 +10,7 @@ from refract.core.runtime import Runtime
 from refract.identity.actors import cookie_name
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-"""For what does not depend on the database: `pytestmark = on_sqlite`, or above one test. Without it a test runs on all three."""
+"""For what does not depend on the database: above a test, or `pytestmark = on_sqlite` where every test of a file uses one."""
 
 
 def by_key(clear: str) -> dict[str, str]:

@@ -81,6 +81,7 @@ ROWS: dict[str, Row] = {
     "HEAD /api/openapi.json": Row(OPEN),
     # -- pages
     "GET /": Row(OPEN_READ),
+    "GET /api/docs": Row(OPEN_READ),
     "GET /auth/sign-in": Row(OPEN_READ),
     "GET /auth/sign-in/{token}": Row(OPEN),
     "POST /auth/sign-in/{token}": Row(Profile(dict.fromkeys(Who, FORBIDDEN) | {Who.OWNER_IN_BROWSER: FINE})),  # the origin decides
