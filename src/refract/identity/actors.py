@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.errors import AdministratorsOnly, BadCredentials, MissingScope, OriginUnproven, SignInNeeded
 from refract.identity.keys import find_by_key
@@ -16,7 +15,7 @@ from refract.identity.sessions import SEEN_EVERY, find_session, keep_alive
 from refract.identity.usage import KeyUsage
 from refract.web import csrf
 from refract.web.limits import RateLimited
-from refract.web.openapi import Guard
+from refract.web.openapi import Errors, Guard
 from refract.web.toolkit import Rt
 
 ALL_SCOPES = frozenset(Scope)
@@ -150,13 +149,17 @@ SECURITY_SCHEMES = {
 }
 
 
+GUARDING: Errors = (SignInNeeded, BadCredentials, MissingScope, AdministratorsOnly, OriginUnproven, RateLimited)
+"""Errors that follow from asking who somebody is; no endpoint names them."""
+
+
 def guard_of(calls: Iterable[Callable[..., Any]], method: str) -> Guard | None:
     """What the dependencies of an endpoint ask of its caller, for the OpenAPI document."""
     asked = set(calls)
     if identify not in asked:
         return None
     scope = next((scope for call, scope in _REQUIRED.items() if call in asked), None)
-    errors: list[type[RefractError]] = [BadCredentials, RateLimited]
+    errors = [BadCredentials, RateLimited]
     if scope is not None:
         errors += [SignInNeeded, MissingScope]
     if scope is Scope.ADMIN:

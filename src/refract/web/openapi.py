@@ -29,6 +29,12 @@ from refract.web.problems import (
 from refract.web.routes import ApiRoute
 
 Json = dict[str, Any]
+Errors = tuple[type[RefractError], ...]
+OF_BODIES: Errors = (MalformedBody, BodyTooLarge, UnsupportedMedia)
+OF_REPEATING: Errors = (InvalidIdempotencyKey, IdempotencyKeyReused, StillRunning)
+OF_STORES: Errors = (StoreUnavailable, StoreBusy, StoreFull)
+EVERYWHERE: Errors = (MalformedAddress, ValidationFailed, *OF_BODIES, *OF_REPEATING, *OF_STORES)
+"""Errors that no endpoint names, since they are not its own."""
 ANSWERS = {
     "200": "The answer",
     "201": "Made; the answer holds it",
@@ -59,7 +65,7 @@ class Guard:
 
     scope: str | None
     optional: bool
-    errors: tuple[type[RefractError], ...]
+    errors: Errors
 
 
 GuardOf = Callable[[Iterable[Callable[..., Any]], str], Guard | None]
@@ -142,13 +148,13 @@ def _reword(operation: Json) -> None:
 def _common(operation: Json, repeatable: bool) -> Iterator[type[RefractError]]:
     yield MalformedAddress
     if "requestBody" in operation:
-        yield from (MalformedBody, BodyTooLarge, UnsupportedMedia)
+        yield from OF_BODIES
     if "requestBody" in operation or operation.get("parameters"):
         yield ValidationFailed
     if repeatable:
-        yield from (InvalidIdempotencyKey, IdempotencyKeyReused, StillRunning)
+        yield from OF_REPEATING
     if "503" not in operation["responses"] and operation.get("security"):
-        yield from (StoreUnavailable, StoreBusy, StoreFull)
+        yield from OF_STORES
 
 
 def _add_problems(responses: Json, errors: Sequence[type[RefractError]]) -> None:
