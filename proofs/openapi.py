@@ -62,7 +62,7 @@ async def _keys(settings: Settings) -> dict[str, str | None]:
 
 async def _people(rt: Runtime) -> dict[str, str]:
     async with rt.db.write() as session:
-        ada, root = await make.user(session, rt), await make.admin(session, rt)
+        ada, root = await make.person(session, rt), await make.admin(session, rt)
         return {
             USER: await make.key(session, rt, ada),
             READER: await make.key(session, rt, ada, Scope.READ),

@@ -1,39 +1,59 @@
-"""Builders: a person, a key, a browser session in one line. A feature adds its own (`make.link`, `make.tag`) below these.
+"""People, keys, sessions and links for tests, made the way the program makes them. A feature adds its own below these.
 
 Each takes the session that the test opened, so that a test's set-up is one transaction.
 """
 
+from typing import Any
+
 from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
-from refract.identity import keys, people, sessions
+from refract.identity import keys, sessions
 from refract.identity.models import Scope, User, UserRole, UserStatus
+from refract.identity.people import fold_email
+from refract.links import service
+from refract.links.access import Who
+from refract.links.models import Link
+from refract.links.schemas import LinkCreate
+from refract.links.service import Made, Wish
+from refract.links.vetting import Vetted, vet
+from refract.names.grammar import Reserved
+from refract.names.service import Namespace
 
+DESTINATION = "https://example.com/"
 READ_WRITE = (Scope.READ, Scope.WRITE)
 ALL = (Scope.READ, Scope.WRITE, Scope.ADMIN)
 
 
-async def user(
-    session: WriteSession,
-    rt: Runtime,
-    name: str = "ada",
-    *,
-    role: UserRole = UserRole.USER,
-    status: UserStatus = UserStatus.ACTIVE,
-) -> User:
-    """A person whose address is `name@example.com`."""
-    made = await people.make_local_user(session, rt, f"{name}@example.com", subject=name, role=role, name=name.capitalize())
-    made.status = status
+def space(rt: Runtime) -> Namespace:
+    return Namespace(rt.ids, rt.clock, Reserved())
+
+
+def who(user: User, *, admin: bool = False) -> Who:
+    return Who(user.id, admin)
+
+
+async def person(session: WriteSession, rt: Runtime, name: str = "ada", **given: Any) -> User:
+    """Somebody who signed in before, with a verified address."""
+    now = rt.clock.now()
+    email = given.pop("email", f"{name}@example.com")
+    fields = {
+        "issuer": "https://id.test", "subject": name, "email": email, "email_folded": fold_email(email), "email_verified": True,
+        "display_name": name.title(), "preferences": {}, "plan": "free", "role": UserRole.USER, "status": UserStatus.ACTIVE,
+        "created_at": now, "last_sync_at": now,
+    }  # fmt: skip
+    user = User(id=rt.ids.next_id(), **{**fields, **given})
+    session.add(user)
     await session.flush()
-    return made
+    return user
 
 
 async def admin(session: WriteSession, rt: Runtime, name: str = "root") -> User:
-    return await user(session, rt, name, role=UserRole.ADMIN)
+    return await person(session, rt, name, role=UserRole.ADMIN)
 
 
 async def suspended(session: WriteSession, rt: Runtime, name: str = "sam") -> User:
     """Keys and sessions can still be made for them; they open nothing."""
-    return await user(session, rt, name, status=UserStatus.SUSPENDED)
+    return await person(session, rt, name, status=UserStatus.SUSPENDED)
 
 
 async def key(session: WriteSession, rt: Runtime, owner: User, *scopes: Scope, name: str = "test") -> str:
@@ -50,3 +70,22 @@ async def revoked_key(session: WriteSession, rt: Runtime, owner: User) -> str:
 async def cookie(session: WriteSession, rt: Runtime, owner: User) -> str:
     """The value of the cookie of a browser that has signed in."""
     return await sessions.begin_session(session, rt, owner, "Mozilla/5.0 (test)")
+
+
+async def wish(rt: Runtime, destination: str = DESTINATION, **given: Any) -> Wish:
+    new = LinkCreate(destination=destination, **given)
+    vetted = (await vet(rt, [destination]))[0]
+    assert isinstance(vetted, Vetted)
+    return Wish(new, vetted, (new.visibility or rt.settings.default_visibility))
+
+
+async def made(session: WriteSession, rt: Runtime, owner: User, destination: str = DESTINATION, **given: Any) -> Made:
+    return await service.create_link(session, space(rt), owner, await wish(rt, destination, **given))
+
+
+async def link(session: WriteSession, rt: Runtime, owner: User, destination: str = DESTINATION, **given: Any) -> Link:
+    """A link of somebody's; `name` stands for a list of one."""
+    if "name" in given:
+        given["names"] = [given.pop("name")]
+    number = (await made(session, rt, owner, destination, **given)).card.link.id
+    return await session.get_one(Link, number)

@@ -43,7 +43,7 @@ class World:
 
 async def populate(rt: Runtime) -> World:
     async with rt.db.write() as session:
-        owner, co_owner, recipient, other = [await make.user(session, rt, name) for name in ("olga", "carl", "rita", "otto")]
+        owner, co_owner, recipient, other = [await make.person(session, rt, name) for name in ("olga", "carl", "rita", "otto")]
         suspended, admin = await make.suspended(session, rt), await make.admin(session, rt)
         cookie = await make.cookie(session, rt, owner)
         headers = {

@@ -30,7 +30,7 @@ async def test_a_repeated_post_is_one_change_even_when_the_session_was_seen_long
 ) -> None:
     """Noting that the session is in use writes before the endpoint does; the stored answer must belong to the person all the same."""
     async with rt.db.write() as session:
-        browser = by_cookie(rt, await make.cookie(session, rt, await make.user(session, rt)))
+        browser = by_cookie(rt, await make.cookie(session, rt, await make.person(session, rt)))
     clock.advance(3600)
 
     asked = {"headers": browser | {"Idempotency-Key": "once"}, "json": {"name": "only one"}}

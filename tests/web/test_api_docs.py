@@ -26,7 +26,7 @@ async def test_every_operation_and_error_code_is_on_the_page(app: Application, c
 @on_sqlite
 async def test_it_has_no_inline_script_or_style_and_nothing_from_elsewhere(client: AsyncClient, rt: Runtime) -> None:
     async with rt.db.write() as session:
-        browser = by_cookie(rt, await make.cookie(session, rt, await make.user(session, rt)))
+        browser = by_cookie(rt, await make.cookie(session, rt, await make.person(session, rt)))
     for headers in ({}, browser):
         page = (await client.get("/api/docs", headers=headers)).text
         assert not re.search(r"<style|style=|<script(?![^>]*\bsrc=)|\son\w+=", page)

@@ -19,7 +19,7 @@ JSON = {"Content-Type": "application/json"}
 async def ada(rt: Runtime) -> dict[str, str]:
     """The headers of somebody who may write."""
     async with rt.db.write() as session:
-        return by_key(await make.key(session, rt, await make.user(session, rt)))
+        return by_key(await make.key(session, rt, await make.person(session, rt)))
 
 
 def _problem(response: Response, status: int, code: str) -> dict[str, Any]:
@@ -109,7 +109,7 @@ async def _chunks(size: int) -> AsyncIterator[bytes]:
 async def test_a_body_that_is_too_large_is_not_read_whether_announced_or_not(rt: Runtime, app: Application, path: str) -> None:
     limit = rt.settings.max_body_bytes
     async with rt.db.write() as session:
-        user = await make.user(session, rt)
+        user = await make.person(session, rt)
         headers = by_cookie(rt, await make.cookie(session, rt, user)) if path.startswith("/a") else {}
     form = {"Content-Type": "application/x-www-form-urlencoded"} if not path.startswith("/api") else JSON
     async with client_of(app) as client:
@@ -129,7 +129,7 @@ async def test_u0000_in_an_address_is_refused(client: AsyncClient, ada: dict[str
 
 async def test_u0000_in_a_form_is_refused_before_a_database_sees_it(rt: Runtime, client: AsyncClient) -> None:
     async with rt.db.write() as session:
-        browser = by_cookie(rt, await make.cookie(session, rt, await make.user(session, rt)))
+        browser = by_cookie(rt, await make.cookie(session, rt, await make.person(session, rt)))
     form = {"Content-Type": "application/x-www-form-urlencoded"}
 
     response = await client.post("/app/settings/keys", headers=browser | form, content=b"name=a%00b&scopes=read")

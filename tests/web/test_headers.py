@@ -47,7 +47,7 @@ async def client(rt: Runtime) -> AsyncIterator[AsyncClient]:
 @pytest.fixture
 async def browser(rt: Runtime) -> dict[str, str]:
     async with rt.db.write() as session:
-        return by_cookie(rt, await make.cookie(session, rt, await make.user(session, rt)))
+        return by_cookie(rt, await make.cookie(session, rt, await make.person(session, rt)))
 
 
 async def _responses(client: AsyncClient, browser: dict[str, str]) -> dict[str, Response]:
@@ -175,7 +175,7 @@ def _cookies(response: Response) -> SimpleCookie:
 
 async def test_cookies_are_closed_to_scripts_and_other_sites(client: AsyncClient, rt: Runtime) -> None:
     async with rt.db.write() as session:
-        path = (await make_signin_link(session, rt, await make.user(session, rt))).removeprefix(rt.settings.public_url)
+        path = (await make_signin_link(session, rt, await make.person(session, rt))).removeprefix(rt.settings.public_url)
     visit = await client.get(path, headers=PAGE)
     signed_in = await client.post(path, headers={"Origin": rt.settings.public_url})
     signed_out = await client.post("/auth/sign-out", headers={"Origin": rt.settings.public_url})
@@ -197,7 +197,7 @@ async def test_cookies_are_closed_to_scripts_and_other_sites(client: AsyncClient
 
 async def test_a_key_sees_what_it_has_left(client: AsyncClient, rt: Runtime) -> None:
     async with rt.db.write() as session:
-        key = by_key(await make.key(session, rt, await make.user(session, rt)))
+        key = by_key(await make.key(session, rt, await make.person(session, rt)))
 
     first, second = [await client.get("/api/v1/me", headers=key) for _ in range(2)]
 

@@ -38,12 +38,12 @@ def serve(
     settings = load_settings(host=host, port=port, data_dir=data_dir, workers=workers, role=role)
     prepare_data_dir(settings.data_dir)
     configure_logging(settings)
-    listener = listen(settings)
-    settings = settings.model_copy(update={"port": listener.getsockname()[1]})
-    if settings.workers == 1:
-        uvloop.run(_serve_alone(settings, listener))
-    else:
-        asyncio.run(_serve_together(settings, listener))
+    with listen(settings) as listener:
+        settings = settings.model_copy(update={"port": listener.getsockname()[1]})
+        if settings.workers == 1:
+            uvloop.run(_serve_alone(settings, listener))
+        else:
+            asyncio.run(_serve_together(settings, listener))
 
 
 def listen(settings: Settings) -> socket.socket:

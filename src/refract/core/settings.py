@@ -108,6 +108,13 @@ class Settings(BaseSettings):
     audit_days: int = Field(default=90, ge=1)
     """Days for which the audit log is kept."""
 
+    # -- fetching foreign pages
+    fetch_allow: Annotated[tuple[Network, ...], NoDecode] = ()
+    """Networks (CIDR, separated by commas) that pages may be fetched from, on any port, although they are not public. Mind who may ask."""
+
+    fetch_ports: Annotated[tuple[int, ...], NoDecode] = (80, 443)
+    """Ports (separated by commas) that pages may be fetched from at public addresses."""
+
     # -- the redirect engine
     cached_links: int = Field(default=100_000, ge=16)
     """Links each process keeps ready in memory."""
@@ -144,7 +151,7 @@ class Settings(BaseSettings):
     metrics_token: SecretStr | None = None
     """When set, `/metrics` answers only to `Authorization: Bearer` with this token."""
 
-    @field_validator("trusted_proxies", mode="before")
+    @field_validator("trusted_proxies", "fetch_allow", mode="before")
     @classmethod
     def _networks(cls, value: object) -> object:
         if not isinstance(value, str):
@@ -154,6 +161,15 @@ class Settings(BaseSettings):
         except ValueError as wrong:
             problem = f"{wrong}. Write networks such as 10.0.0.0/8, separated by commas"
             raise ValueError(problem) from wrong
+
+    @field_validator("fetch_ports", mode="before")
+    @classmethod
+    def _ports(cls, value: object) -> object:
+        ports = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+        if isinstance(ports, list | tuple) and all(str(port).isdecimal() and 0 < int(port) < 65536 for port in ports):
+            return tuple(int(port) for port in ports)
+        problem = "Write port numbers such as 80,443, separated by commas"
+        raise ValueError(problem)
 
     @field_validator("base_url")
     @classmethod

@@ -1,0 +1,17 @@
+"""Text as it is compared, and as it is shown when it was refused."""
+
+import unicodedata
+
+
+def fold(text: str) -> str:
+    """The form under which texts that differ only in case or in composition are the same. It may be longer than the text."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFC", text).casefold()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", folded).casefold())
+
+
+def shown(text: str, most: int = 60) -> str:
+    """Enough of a refused text to recognise it, and nothing that a log or a terminal could trip over."""
+    printable = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text[: most + 1])
+    return printable if len(printable) <= most else f"{printable[:most]}…"

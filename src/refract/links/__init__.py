@@ -1,0 +1,1 @@
+"""Links: destinations with names, owners, tags and a life cycle."""

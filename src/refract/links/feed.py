@@ -1,0 +1,40 @@
+"""News of links and names for whoever keeps answers ready: every change is told here, in the transaction that makes it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import insert, text
+
+from refract.core.db import WriteSession
+from refract.links.models import FeedEntry
+
+TOPIC = "refract_links"
+"""What followers in this process listen to, and the channel on PostgreSQL."""
+
+EVERYTHING = 0
+"""In place of a target: forget all you know, for instance because a domain was blocked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A target that is no longer what it was, and every name (as compared) under which somebody may have asked for it.
+
+    `names` holds what it was called before as well as after the change; the code follows from the id.
+    """
+
+    target_id: int
+    version: int
+    names: tuple[str, ...]
+
+
+async def changed(session: WriteSession, changes: Sequence[Change]) -> None:
+    """Tell of changes: in the database with this transaction, in this process the moment it is committed, or not at all."""
+    if not changes:
+        return
+    at = datetime.now(UTC)  # only used to remove old rows
+    rows = [{"at": at, "target_id": one.target_id, "version": one.version, "names": list(one.names)} for one in changes]
+    await session.execute(insert(FeedEntry), rows)
+    if session.dialect == "postgresql":
+        await session.execute(text(f"NOTIFY {TOPIC}"))
+    session.after_commit(lambda: session.signals.tell(TOPIC, changes))

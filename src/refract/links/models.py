@@ -1,0 +1,174 @@
+"""Links, who has them, what they were before, and what is left of them in the end."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, CheckConstraint, ForeignKey, Index, Integer, SmallInteger, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from refract.core.types import TABLE_OPTIONS, Model, text_key
+
+
+class LinkState(StrEnum):
+    ACTIVE = "active"
+    DISABLED = "disabled"
+    EXPIRED = "expired"
+    DELETED = "deleted"
+
+
+class Visibility(StrEnum):
+    PUBLIC = "public"
+    UNLISTED = "unlisted"
+    SECURE = "secure"
+
+
+class Link(Model):
+    """A destination, and everything we promise about reaching it.
+
+    Created order is id order: `created_at` is the moment inside the id. Clicks live in `LinkTotals`: counting never touches this row.
+    """
+
+    __tablename__ = "links"
+    __table_args__ = (
+        CheckConstraint("status IN ('active', 'disabled', 'expired', 'deleted')", name="status"),
+        CheckConstraint("visibility IN ('public', 'unlisted', 'secure')", name="visibility"),
+        CheckConstraint("redirect_status IN (301, 302, 307, 308)", name="redirect_status"),
+        Index("ix_links_status", "status", "id"),
+        Index("ix_links_expires_at", "status", "expires_at"),
+        Index("ix_links_deleted_at", "deleted_at"),
+        Index("ix_links_visibility", "visibility", "id"),
+        Index("ix_links_updated_at", "updated_at", "id"),
+        Index("ix_links_href_digest", "href_digest", "id"),
+        Index("ix_links_destination_host", "destination_host", "id"),
+        TABLE_OPTIONS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # Snowflake; the code is derived
+    destination: Mapped[str] = mapped_column(String(2048))  # as typed
+    href: Mapped[str] = mapped_column(Text)  # as it goes into Location
+    href_digest: Mapped[str] = mapped_column(text_key(32))
+    destination_host: Mapped[str] = mapped_column(text_key(255))
+    has_placeholders: Mapped[bool]
+    title: Mapped[str | None] = mapped_column(String(200))
+    notes: Mapped[str | None] = mapped_column(Text)
+    redirect_status: Mapped[int] = mapped_column(SmallInteger)
+    visibility: Mapped[str] = mapped_column(String(10))
+    forward_query: Mapped[bool]
+    status: Mapped[str] = mapped_column(String(10))
+    disabled_by_admin: Mapped[bool]
+    flagged: Mapped[bool]  # the safety service could not be asked
+    expires_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    deleted_at: Mapped[datetime | None]
+    version: Mapped[int]
+    search_text: Mapped[str] = mapped_column(Text)  # folded: names, title, notes, destination
+
+    def state_at(self, at: datetime) -> LinkState:
+        """Expiry is a fact about time, not about whether a job has run."""
+        if self.status in (LinkState.DELETED, LinkState.DISABLED):
+            return LinkState(self.status)
+        return LinkState.EXPIRED if self.expires_at is not None and self.expires_at <= at else LinkState.ACTIVE
+
+
+class LinkTotals(Model):
+    """Clicks of a link; no row means none. Written by the ingester alone, kept when the link is purged."""
+
+    __tablename__ = "link_totals"
+    __table_args__ = (
+        Index("ix_link_totals_total_clicks", "total_clicks", "link_id"),
+        Index("ix_link_totals_last_clicked_at", "last_clicked_at", "link_id"),
+        TABLE_OPTIONS,
+    )
+
+    link_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    total_clicks: Mapped[int] = mapped_column(default=0)
+    bot_clicks: Mapped[int] = mapped_column(default=0)
+    last_clicked_at: Mapped[datetime | None]
+
+
+class LinkOwner(Model):
+    """Who owns a link. `primary_link_id` repeats the link's id for the primary owner and is empty for the others:
+    a unique column that may be empty allows one primary and no second, on every database."""
+
+    __tablename__ = "link_owners"
+    __table_args__ = (
+        UniqueConstraint("primary_link_id"),
+        CheckConstraint("primary_link_id IS NULL OR primary_link_id = link_id", name="primary_link_id"),
+        Index("ix_link_owners_user", "user_id", "link_id"),
+        TABLE_OPTIONS,
+    )
+
+    link_id: Mapped[int] = mapped_column(ForeignKey("links.id"), primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True, autoincrement=False)
+    primary_link_id: Mapped[int | None]
+    added_by: Mapped[int | None]
+    created_at: Mapped[datetime]
+
+    @property
+    def is_primary(self) -> bool:
+        return self.primary_link_id is not None
+
+
+class LinkShare(Model):
+    """Somebody who may look at a link and its figures."""
+
+    __tablename__ = "link_shares"
+    __table_args__ = (Index("ix_link_shares_user", "user_id", "link_id"), TABLE_OPTIONS)
+
+    link_id: Mapped[int] = mapped_column(ForeignKey("links.id"), primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True, autoincrement=False)
+    shared_by: Mapped[int | None]
+    created_at: Mapped[datetime]
+
+
+class LinkTag(Model):
+    """A shared tag on a link."""
+
+    __tablename__ = "link_tags"
+    __table_args__ = (Index("ix_link_tags_tag", "tag_id", "link_id"), TABLE_OPTIONS)
+
+    link_id: Mapped[int] = mapped_column(ForeignKey("links.id"), primary_key=True, autoincrement=False)
+    tag_id: Mapped[int] = mapped_column(ForeignKey("tags.id"), primary_key=True, autoincrement=False)
+
+
+class LinkChange(Model):
+    """One version of a link: who made it, what changed, and how the link was afterwards."""
+
+    __tablename__ = "link_history"
+    __table_args__ = (CheckConstraint("version > 0", name="version"), TABLE_OPTIONS)
+
+    link_id: Mapped[int] = mapped_column(ForeignKey("links.id"), primary_key=True, autoincrement=False)
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    at: Mapped[datetime]
+    actor_id: Mapped[int | None]
+    as_admin: Mapped[bool]  # an administrator who does not own the link
+    action: Mapped[str] = mapped_column(String(20))
+    changes: Mapped[dict[str, Any]] = mapped_column(JSON)
+    snapshot: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+class LinkTombstone(Model):
+    """What a purged link leaves: its id, which clicks still carry."""
+
+    __tablename__ = "link_tombstones"
+
+    link_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    purged_at: Mapped[datetime]
+
+
+class FeedEntry(Model):
+    """A change that redirect caches must hear of. Rows are read in order of their numbers and removed after a while.
+
+    Numbers are given before commits, so a lower one may become visible after a higher: readers look back a little.
+    """
+
+    __tablename__ = "link_feed"
+    __table_args__ = (Index("ix_link_feed_at", "at"), TABLE_OPTIONS)
+
+    number: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
+    at: Mapped[datetime]
+    target_id: Mapped[int]  # 0: everything
+    version: Mapped[int]
+    names: Mapped[list[str]] = mapped_column(JSON)  # comparison keys, before and after the change

@@ -1,0 +1,40 @@
+"""Questions about links."""
+
+from refract.links.queries.cards import Card, card_of, cards_of
+from refract.links.queries.find import (
+    Resolution,
+    did_you_mean,
+    find_link,
+    history_of,
+    in_state,
+    live_links_to,
+    owners_of,
+    resolve,
+    shares_of,
+    version_of,
+    view_link,
+    visible_tags,
+)
+from refract.links.queries.pages import LinkQuestion, OwnerFilter, Sort, page_of_links
+
+__all__ = [
+    "Card",
+    "LinkQuestion",
+    "OwnerFilter",
+    "Resolution",
+    "Sort",
+    "card_of",
+    "cards_of",
+    "did_you_mean",
+    "find_link",
+    "history_of",
+    "in_state",
+    "live_links_to",
+    "owners_of",
+    "page_of_links",
+    "resolve",
+    "shares_of",
+    "version_of",
+    "view_link",
+    "visible_tags",
+]

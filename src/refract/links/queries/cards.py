@@ -1,0 +1,111 @@
+"""Links with everything that is shown about them, in a number of queries that does not grow with the number of links."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import cast
+
+from sqlalchemy import select
+
+from refract.core.db import ReadSession
+from refract.core.ids import encode
+from refract.core.rows import slices
+from refract.identity.models import User
+from refract.links.models import Link, LinkOwner, LinkTag, LinkTotals, Visibility
+from refract.links.schemas import LinkOut, LinkOwnerOut, RedirectStatus
+from refract.names.models import Kind
+from refract.names.queries import names_of
+from refract.tags.models import Tag
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Clicks of a link."""
+
+    people: int = 0
+    bots: int = 0
+    last_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerFacts:
+    """An owner, as far as a link's page tells of them."""
+
+    user_id: int
+    name: str
+    email: str
+    primary: bool
+    added_at: datetime
+
+    def shown(self, *, managing: bool) -> LinkOwnerOut:
+        email = self.email if managing else None
+        return LinkOwnerOut(user_id=self.user_id, name=self.name, email=email, primary=self.primary, added_at=self.added_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A link and what belongs to it."""
+
+    link: Link
+    names: Sequence[str]
+    tags: Sequence[str]
+    owners: Sequence[OwnerFacts]
+    totals: Totals = field(default_factory=Totals)
+
+    def shown(self, base_url: str, now: datetime, *, stats: bool = True, managing: bool = True) -> LinkOut:
+        """The link for somebody: with or without figures, and with owners' addresses only for those who manage it."""
+        link, totals = self.link, self.totals
+        code = encode(link.id)
+        return LinkOut(
+            id=link.id, code=code, short_url=f"{base_url}/{self.names[0] if self.names else code}", names=list(self.names),
+            destination=link.destination, title=link.title, notes=link.notes, tags=list(self.tags),
+            redirect_status=cast("RedirectStatus", link.redirect_status), visibility=Visibility(link.visibility), status=link.state_at(now),
+            expires_at=link.expires_at, created_at=link.created_at, updated_at=link.updated_at,
+            total_clicks=totals.people if stats else None, bot_clicks=totals.bots if stats else None,
+            last_clicked_at=totals.last_at if stats else None, flagged=link.flagged, forward_query=link.forward_query, version=link.version,
+            owners=[one.shown(managing=managing) for one in self.owners],
+        )  # fmt: skip
+
+
+async def card_of(session: ReadSession, link: Link) -> Card:
+    return (await cards_of(session, [link]))[0]
+
+
+async def cards_of(session: ReadSession, links: Sequence[Link]) -> list[Card]:
+    """The links in the order given, each with its names, tags, owners and figures: four queries for any page."""
+    ids = [link.id for link in links]
+    names = await names_of(session, Kind.LINK, ids)
+    tags = await tag_names(session, ids)
+    owners = await _owners(session, ids)
+    totals = await _totals(session, ids)
+    return [Card(link, names[link.id], list(tags[link.id].values()), owners[link.id], totals.get(link.id, Totals())) for link in links]
+
+
+async def tag_names(session: ReadSession, link_ids: Collection[int]) -> dict[int, dict[int, str]]:
+    """The tags of each link by id, sorted by name."""
+    found: dict[int, dict[int, str]] = {link_id: {} for link_id in link_ids}
+    for some in slices(sorted(link_ids)):
+        question = select(LinkTag.link_id, Tag.id, Tag.name).join(Tag, Tag.id == LinkTag.tag_id).where(LinkTag.link_id.in_(some))
+        for link_id, tag_id, name in await session.execute(question.order_by(Tag.key)):
+            found[link_id][tag_id] = name
+    return found
+
+
+async def _owners(session: ReadSession, link_ids: Collection[int]) -> dict[int, list[OwnerFacts]]:
+    """The owners of each link, the primary one first, the others as they came."""
+    found: dict[int, list[OwnerFacts]] = {link_id: [] for link_id in link_ids}
+    for some in slices(sorted(link_ids)):
+        question = select(LinkOwner, User).join(User, User.id == LinkOwner.user_id).where(LinkOwner.link_id.in_(some))
+        for owner, user in await session.execute(question):
+            found[owner.link_id].append(OwnerFacts(user.id, user.shown_name, user.email, owner.is_primary, owner.created_at))
+    for owners in found.values():
+        owners.sort(key=lambda one: (not one.primary, one.added_at, one.user_id))
+    return found
+
+
+async def _totals(session: ReadSession, link_ids: Collection[int]) -> dict[int, Totals]:
+    found: dict[int, Totals] = {}
+    for some in slices(sorted(link_ids)):
+        for row in await session.scalars(select(LinkTotals).where(LinkTotals.link_id.in_(some))):
+            found[row.link_id] = Totals(row.total_clicks, row.bot_clicks, row.last_clicked_at)
+    return found

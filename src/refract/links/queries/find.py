@@ -1,0 +1,120 @@
+"""Finding one link, and what belongs to it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from sqlalchemy import ColumnElement, and_, or_, select
+
+from refract.core.db import ReadSession
+from refract.core.rows import slices
+from refract.identity.access import Right
+from refract.identity.models import User
+from refract.links.access import Standing, Who, owned_by, standing_of, visible_to
+from refract.links.errors import LinkNotFound, VersionNotFound
+from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkState, LinkTag
+from refract.names import queries as name_queries
+from refract.names.models import Kind, Name
+from refract.names.service import lookups
+from refract.tags.models import SHARED_SPACE, Tag
+
+
+def in_state(state: LinkState, now: datetime) -> ColumnElement[bool]:
+    """The rows that are in a state at a moment, whatever the job that marks expired ones has done so far."""
+    alive = Link.status.in_((LinkState.ACTIVE, LinkState.EXPIRED))
+    if state == LinkState.ACTIVE:
+        return and_(alive, or_(Link.expires_at.is_(None), Link.expires_at > now))
+    if state == LinkState.EXPIRED:
+        return and_(alive, Link.expires_at <= now)
+    return Link.status == state
+
+
+async def find_link(session: ReadSession, link_id: int) -> Link | None:
+    return await session.get(Link, link_id)
+
+
+async def view_link(session: ReadSession, who: Who, link_id: int, right: Right = Right.VIEW) -> tuple[Link, Standing]:
+    """A link that somebody may see, and how they stand to it; for everybody else it is not there."""
+    link = await find_link(session, link_id)
+    if link is None:
+        raise LinkNotFound
+    standing = await standing_of(session, who, link)
+    standing.demand(right)
+    return link, standing
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a path segment leads to. `link` is absent when the target is a list."""
+
+    kind: Kind
+    target_id: int
+    link: Link | None
+    how: Literal["name", "code", "forgiven"]
+
+
+async def resolve(session: ReadSession, typed: str) -> Resolution | None:
+    """Exact name, then canonical code, then the same without trailing punctuation; None when nobody is meant. Two queries."""
+    ways = lookups(typed)
+    names = await name_queries.find_names(session, {way.key for way in ways})
+    wanted = {way.link_id for way in ways if way.link_id is not None} | {
+        name.target_id for name in names.values() if name.kind == Kind.LINK
+    }
+    links = {link.id: link for link in await session.scalars(select(Link).where(Link.id.in_(sorted(wanted))))} if wanted else {}
+    for way in ways:
+        name = names.get(way.key)
+        if name is not None and (name.kind == Kind.LIST or name.target_id in links):
+            return Resolution(Kind(name.kind), name.target_id, links.get(name.target_id), "forgiven" if way.forgiven else "name")
+        if way.link_id in links:
+            return Resolution(Kind.LINK, way.link_id, links[way.link_id], "forgiven" if way.forgiven else "code")
+    return None
+
+
+async def did_you_mean(session: ReadSession, typed: str, who: Who | None, now: datetime) -> list[str]:
+    """Up to three names near to what was typed, of live links that the visitor may know of, and of published lists."""
+    offered = select(Link.id).where(Link.id == Name.target_id, in_state(LinkState.ACTIVE, now), visible_to(who)).exists()
+    return await name_queries.did_you_mean(session, typed, or_(Name.kind == Kind.LIST, offered))
+
+
+async def live_links_to(session: ReadSession, user_id: int, digests: Collection[str], now: datetime) -> list[Link]:
+    """A person's own live links to destinations with these digests, oldest first."""
+    found: list[Link] = []
+    for some in slices(sorted(digests)):
+        question = select(Link).where(Link.href_digest.in_(some), in_state(LinkState.ACTIVE, now), owned_by(user_id))
+        found += await session.scalars(question)
+    return sorted(found, key=lambda link: link.id)
+
+
+async def owners_of(session: ReadSession, link_id: int) -> list[tuple[LinkOwner, User]]:
+    """The owners with their accounts, the primary one first, the others as they came."""
+    question = select(LinkOwner, User).join(User, User.id == LinkOwner.user_id).where(LinkOwner.link_id == link_id)
+    found = [(owner, user) for owner, user in await session.execute(question)]
+    return sorted(found, key=lambda row: (not row[0].is_primary, row[0].created_at, row[0].user_id))
+
+
+async def shares_of(session: ReadSession, link_id: int) -> list[tuple[LinkShare, User]]:
+    question = select(LinkShare, User).join(User, User.id == LinkShare.user_id).where(LinkShare.link_id == link_id)
+    return [(share, user) for share, user in await session.execute(question.order_by(LinkShare.created_at, LinkShare.user_id))]
+
+
+async def history_of(session: ReadSession, link_id: int, limit: int, before: int | None = None) -> list[LinkChange]:
+    """The versions of a link, newest first."""
+    question = select(LinkChange).where(LinkChange.link_id == link_id)
+    if before is not None:
+        question = question.where(LinkChange.version < before)
+    return list(await session.scalars(question.order_by(LinkChange.version.desc()).limit(limit)))
+
+
+async def version_of(session: ReadSession, link_id: int, version: int) -> LinkChange:
+    found = await session.get(LinkChange, (link_id, version))
+    if found is None:
+        raise VersionNotFound(version=version)
+    return found
+
+
+def visible_tags(who: Who) -> ColumnElement[bool]:
+    """The shared tags on links that somebody may see. A tag without any is hidden: its name might tell what the links are about."""
+    links = select(LinkTag.tag_id).join(Link, Link.id == LinkTag.link_id).where(LinkTag.tag_id == Tag.id, Link.status != LinkState.DELETED)
+    seen = links if who.is_admin else links.where(visible_to(who))
+    return and_(Tag.space == SHARED_SPACE, Tag.deleted_at.is_(None), seen.exists())

@@ -1,0 +1,119 @@
+"""Links as the API takes and shows them."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, field_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from refract.core.schema import Id, Input, Output
+from refract.links.models import LinkState, Visibility
+
+MOST_NAMES = 50
+MOST_TAGS = 20
+MOST_IN_BULK = 1_000
+
+
+def _utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as wrong:
+        problem = "This moment is beyond every calendar."
+        raise ValueError(problem) from wrong
+
+
+def _absent_if_empty(text: str) -> str | None:
+    return text or None
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_utc)]
+Title = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_absent_if_empty)]
+Notes = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_absent_if_empty)]
+Destination = Annotated[str, Field(json_schema_extra={"maxLength": 2048}, examples=["https://example.com/plans/2027"])]
+RedirectStatus = Literal[301, 302, 307, 308]
+Tags = Annotated[list[str], Field(max_length=200, description=f"Shared tags, at most {MOST_TAGS}.", examples=[["Engineering Tools"]])]
+
+
+class LinkCreate(Input):
+    """A link to be made."""
+
+    destination: Destination
+    names: Annotated[
+        list[str], Field(max_length=MOST_NAMES, description="Paths under which it can be reached.", examples=[["roadmap"]])
+    ] = Field(default_factory=list)
+    title: Title | None = None
+    notes: Notes | None = None
+    tags: Tags = Field(default_factory=list)
+    redirect_status: RedirectStatus = 302
+    visibility: Visibility | None = Field(default=None, description="Left out: what the operator has set, `unlisted` by default.")
+    forward_query: bool = Field(default=False, description="Merge the query of the request into the destination's.")
+    expires_at: Moment | None = None
+    find_if_exists: bool = Field(
+        default=False, description="Answer my link with this destination, if there is one, instead of making another."
+    )
+
+
+class LinkPatch(Input):
+    """Absent means unchanged; null clears title, notes and expires_at."""
+
+    destination: Destination | SkipJsonSchema[None] = None
+    title: Title | None = None
+    notes: Notes | None = None
+    tags: Tags | SkipJsonSchema[None] = None
+    redirect_status: RedirectStatus | SkipJsonSchema[None] = None
+    visibility: Visibility | SkipJsonSchema[None] = None
+    forward_query: bool | SkipJsonSchema[None] = None
+    expires_at: Moment | None = None
+
+    @field_validator("destination", "tags", "redirect_status", "visibility", "forward_query")
+    @classmethod
+    def _not_null(cls, value: Any) -> Any:
+        if value is None:
+            problem = "This cannot be null: leave it out to keep it as it is."
+            raise ValueError(problem)
+        return value
+
+
+class LinkOwnerOut(Output):
+    """Somebody who owns a link."""
+
+    user_id: Id
+    name: str
+    email: str | None = Field(description="Only owners and administrators see it.")
+    primary: bool
+    added_at: datetime
+
+
+class LinkShareOut(Output):
+    """Somebody a link is shared with."""
+
+    user_id: Id
+    name: str
+    email: str
+    added_at: datetime
+
+
+class LinkOut(Output):
+    """A link. Figures are null for those who may look at it but not at its statistics."""
+
+    id: Id
+    code: str
+    short_url: str
+    names: list[str]
+    destination: str
+    title: str | None
+    notes: str | None
+    tags: list[str]
+    redirect_status: RedirectStatus
+    visibility: Visibility
+    status: LinkState
+    expires_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    total_clicks: int | None
+    bot_clicks: int | None
+    last_clicked_at: datetime | None
+    flagged: bool
+    forward_query: bool
+    version: int
+    owners: list[LinkOwnerOut]

@@ -1,0 +1,101 @@
+"""A link in hand: locked, with everything its next version needs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+
+from refract.core.db import WriteSession
+from refract.core.errors import Stale
+from refract.identity.access import Right
+from refract.links import feed, history
+from refract.links.access import Standing, Who, standing_of
+from refract.links.errors import InvalidStateTransition, LinkNotFound
+from refract.links.history import Action
+from refract.links.models import Link, LinkChange, LinkState
+from refract.links.queries.cards import tag_names
+from refract.names.models import Kind
+from refract.names.queries import names_of
+
+_ALLOWED: dict[LinkState, str] = {
+    LinkState.ACTIVE: "edit, disable, renew, delete",
+    LinkState.DISABLED: "edit, enable, renew, delete",
+    LinkState.EXPIRED: "edit, renew, delete",
+    LinkState.DELETED: "undo (within 24 hours), release its names",
+}
+
+
+@dataclass(slots=True)
+class Held:
+    """A link whose row nobody else can change until the transaction ends."""
+
+    session: WriteSession
+    who: Who
+    standing: Standing
+    link: Link
+    names: list[str]
+    tags: dict[int, str]
+    now: datetime
+    before: dict[str, Any]
+    names_before: tuple[str, ...]
+
+    @property
+    def state(self) -> LinkState:
+        return self.link.state_at(self.now)
+
+    def refuse(self, wish: str) -> InvalidStateTransition:
+        return InvalidStateTransition(state=self.state, wish=wish, allowed=_ALLOWED[self.state])
+
+    def demand_not_deleted(self, wish: str) -> None:
+        if self.state == LinkState.DELETED:
+            raise self.refuse(wish)
+
+    async def record(self, action: Action, changes: Mapping[str, Any] | None = None) -> bool:
+        """Make the next version of what the link has become, and tell of it. An edit that changes nothing makes none.
+
+        `changes` tells of people, who are not part of a version's own fields.
+        """
+        link = self.link
+        after = history.snapshot(link, self.names, self.tags)
+        different = dict(changes) if changes is not None else history.difference(self.before, after)
+        if not different and after == self.before:
+            return False
+        link.version += 1
+        link.updated_at = self.now
+        link.search_text = history.searchable(link, self.names)
+        self.session.add(
+            LinkChange(
+                link_id=link.id,
+                version=link.version,
+                at=self.now,
+                actor_id=self.who.user_id,
+                as_admin=self.standing.as_admin,
+                action=action.value,
+                changes=different,
+                snapshot=after,
+            )
+        )
+        await self.session.flush()
+        names = dict.fromkeys((*self.names_before, *self.names))
+        await feed.changed(self.session, [feed.Change(link.id, link.version, tuple(names))])
+        self.before, self.names_before = after, tuple(self.names)
+        return True
+
+
+async def hold(
+    session: WriteSession, who: Who, link_id: int, now: datetime, *, right: Right = Right.EDIT, version: int | None = None
+) -> Held:
+    """Take a link in hand for a change. `version` is the one the change is meant for; any will do when it is absent."""
+    found = select(Link).where(Link.id == link_id).with_for_update().execution_options(populate_existing=True)
+    link = await session.scalar(found)
+    if link is None:
+        raise LinkNotFound
+    standing = await standing_of(session, who, link)
+    standing.demand(right)
+    if version is not None and version != link.version:
+        raise Stale
+    names = (await names_of(session, Kind.LINK, [link.id]))[link.id]
+    tags = (await tag_names(session, [link.id]))[link.id]
+    return Held(session, who, standing, link, names, tags, now, history.snapshot(link, names, tags), tuple(names))

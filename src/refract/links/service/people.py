@@ -1,0 +1,98 @@
+"""Owners and shares. Exactly one owner is the primary one, set at creation and moved only by a transfer."""
+
+from datetime import datetime
+
+from sqlalchemy import delete, update
+
+from refract.core.db import WriteSession
+from refract.identity.access import Right
+from refract.identity.models import User
+from refract.identity.people import person_by_email
+from refract.links.access import Who
+from refract.links.errors import OwnerExists, OwnerNotFound, PrimaryOwnerProtected, ShareExists, ShareNotFound
+from refract.links.history import Action
+from refract.links.models import LinkOwner, LinkShare
+from refract.links.service.hold import Held, hold
+
+
+async def add_owner(session: WriteSession, who: Who, link_id: int, email: str, now: datetime) -> Held:
+    """Let somebody else own the link too. Whoever owns it needs no share any more."""
+    held = await hold(session, who, link_id, now, right=Right.MANAGE)
+    held.demand_not_deleted("given an owner")
+    person = await person_by_email(session, email)
+    if await _owner(session, link_id, person.id) is not None:
+        raise OwnerExists
+    await _unshare(session, link_id, person.id)
+    session.add(LinkOwner(link_id=link_id, user_id=person.id, primary_link_id=None, added_by=who.user_id, created_at=now))
+    await held.record(Action.OWNER_ADDED, {"owners": {"added": str(person.id)}})
+    return held
+
+
+async def remove_owner(session: WriteSession, who: Who, link_id: int, user_id: int, now: datetime) -> Held:
+    """Take the link from a co-owner, or step down oneself."""
+    held = await hold(session, who, link_id, now, right=Right.MANAGE)
+    owner = await _owner(session, link_id, user_id)
+    if owner is None:
+        raise OwnerNotFound
+    if owner.is_primary:
+        raise PrimaryOwnerProtected
+    await session.delete(owner)
+    await held.record(Action.OWNER_REMOVED, {"owners": {"removed": str(user_id)}})
+    return held
+
+
+async def transfer_link(session: WriteSession, who: Who, link_id: int, email: str, now: datetime) -> Held:
+    """Make somebody else the primary owner; who was it before stays as a co-owner."""
+    held = await hold(session, who, link_id, now, right=Right.TRANSFER)
+    held.demand_not_deleted("transferred")
+    person = await person_by_email(session, email)
+    mine = await _owner(session, link_id, person.id)
+    if mine is not None and mine.is_primary:
+        raise OwnerExists
+    await _unshare(session, link_id, person.id)
+    await crown(session, link_id, person.id, now, added_by=who.user_id, known=mine is not None)
+    await held.record(Action.TRANSFERRED, {"owners": {"primary": str(person.id)}})
+    return held
+
+
+async def share_link(session: WriteSession, who: Who, link_id: int, email: str, now: datetime) -> tuple[Held, User]:
+    """Let somebody look at the link and its figures."""
+    held = await hold(session, who, link_id, now, right=Right.MANAGE)
+    held.demand_not_deleted("shared")
+    person = await person_by_email(session, email)
+    if await _owner(session, link_id, person.id) is not None:
+        raise OwnerExists
+    if await session.get(LinkShare, (link_id, person.id)) is not None:
+        raise ShareExists
+    session.add(LinkShare(link_id=link_id, user_id=person.id, shared_by=who.user_id, created_at=now))
+    await held.record(Action.SHARED, {"shares": {"added": str(person.id)}})
+    return held, person
+
+
+async def unshare_link(session: WriteSession, who: Who, link_id: int, user_id: int, now: datetime) -> Held:
+    held = await hold(session, who, link_id, now, right=Right.MANAGE)
+    share = await session.get(LinkShare, (link_id, user_id))
+    if share is None:
+        raise ShareNotFound
+    await session.delete(share)
+    await held.record(Action.UNSHARED, {"shares": {"removed": str(user_id)}})
+    return held
+
+
+async def crown(session: WriteSession, link_id: int, user_id: int, now: datetime, *, added_by: int | None, known: bool) -> None:
+    """Move the primary mark. It is taken off first: the schema allows only one at a time."""
+    await session.execute(update(LinkOwner).where(LinkOwner.link_id == link_id).values(primary_link_id=None))
+    if known:
+        mine = (LinkOwner.link_id == link_id, LinkOwner.user_id == user_id)
+        await session.execute(update(LinkOwner).where(*mine).values(primary_link_id=link_id))
+    else:
+        session.add(LinkOwner(link_id=link_id, user_id=user_id, primary_link_id=link_id, added_by=added_by, created_at=now))
+        await session.flush()
+
+
+async def _owner(session: WriteSession, link_id: int, user_id: int) -> LinkOwner | None:
+    return await session.get(LinkOwner, (link_id, user_id))
+
+
+async def _unshare(session: WriteSession, link_id: int, user_id: int) -> None:
+    await session.execute(delete(LinkShare).where(LinkShare.link_id == link_id, LinkShare.user_id == user_id))

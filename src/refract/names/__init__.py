@@ -1,0 +1,1 @@
+"""One namespace for links and published lists."""

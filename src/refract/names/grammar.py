@@ -1,0 +1,124 @@
+"""What a name may look like, how names are compared, which words are ours, and which codes a name could be mistaken for."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from refract.core.ids import ALPHABET, MAX_ID
+from refract.core.text import fold, shown
+from refract.names.errors import InvalidSlug, SlugReserved
+from refract.names.models import Kind
+
+LONGEST_LINK_NAME = 50
+FORGIVEN = ".,;:!?)"
+"""Punctuation that clings to an address pasted from a sentence."""
+
+SEED_WORDS = (
+    "admin",
+    "api",
+    "app",
+    "auth",
+    "dashboard",
+    "docs",
+    "help",
+    "health",
+    "login",
+    "logout",
+    "register",
+    "signup",
+    "settings",
+    "status",
+    "support",
+    "www",
+    "web",
+    "assets",
+    "static",
+    "mcp",
+    "metrics",
+    "links",
+    "u",
+    "favicon.ico",
+    "robots.txt",
+    "sitemap.xml",
+    "opensearch.xml",
+    "manifest.webmanifest",
+    ".well-known",
+    "ready",
+)
+"""Words that no name may be, whether a route uses them today or not."""
+
+_LINK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
+_LIST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{2,39}")
+_CODE = re.compile(r"[a-z0-9]{1,11}")
+_VALUES = {character: value for value, character in enumerate(ALPHABET)}
+
+
+def name_key(text: str) -> str:
+    """The form under which names are compared: case does not count, and `_` is `-`."""
+    return fold(text).replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """Words that no link and no list may take: the first segments of our own paths, and what the web expects to be ours."""
+
+    keys: frozenset[str] = field(default_factory=lambda: frozenset(name_key(word) for word in SEED_WORDS))
+
+    @classmethod
+    def with_paths(cls, paths: Iterable[str]) -> "Reserved":
+        """The fixed words and the first segment of every path that the router knows."""
+        firsts = (path.strip("/").split("/", 1)[0] for path in paths)
+        return cls(frozenset(name_key(word) for word in [*SEED_WORDS, *firsts] if word and "{" not in word))
+
+    def __contains__(self, name: str) -> bool:
+        return name_key(name) in self.keys
+
+
+def check(name: str, kind: Kind, reserved: Reserved) -> str:
+    """The comparison key of a name that may be wished for, or an error that says what is wrong with it."""
+    if name in reserved:
+        raise SlugReserved(name=shown(name))
+    why = _why_not_a_link_name(name) if kind is Kind.LINK else _why_not_a_list_name(name)
+    if why:
+        raise InvalidSlug(name=shown(name), why=why)
+    return name_key(name)
+
+
+def could_be_code(key: str) -> bool:
+    return _CODE.fullmatch(key) is not None and (key[0] != "0" or len(key) == 1)
+
+
+def spellings(key: str, low: int, high: int) -> list[int]:
+    """The ids from `low` to `high` whose code is this key in some mixture of upper and lower case: at most 2,048."""
+    if not could_be_code(key):
+        return []
+    high = min(high, MAX_ID)
+    found = [0]
+    for place, character in enumerate(key, start=1):
+        rest = 62 ** (len(key) - place)  # how many ids share the characters read so far
+        digits = {_VALUES[character], _VALUES[character.upper()]}
+        extended = [start * 62 + digit for start in found for digit in digits]
+        found = [start for start in extended if start * rest <= high and (start + 1) * rest > low]
+    return sorted(found)
+
+
+def _why_not_a_link_name(name: str) -> str | None:
+    if _LINK_NAME.fullmatch(name):
+        return None
+    if not name:
+        return "it is empty"
+    if len(name) > LONGEST_LINK_NAME:
+        return f"it has more than {LONGEST_LINK_NAME} characters"
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        return "only the letters A to Z, digits, - and _ are allowed"
+    return "it must begin with a letter or a digit"
+
+
+def _why_not_a_list_name(name: str) -> str | None:
+    if _LIST_NAME.fullmatch(name):
+        return None
+    if not 3 <= len(name) <= 40:
+        return "the name of a list has 3 to 40 characters"
+    if not re.fullmatch(r"[a-z0-9-]+", name):
+        return "only the lower-case letters a to z, digits and - are allowed in the name of a list"
+    return "it must begin with a letter or a digit"

@@ -1,0 +1,43 @@
+"""The table that decides who has a name."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import CheckConstraint, Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from refract.core.types import TABLE_OPTIONS, Model, text_key
+
+
+class Kind(StrEnum):
+    """What a name may point to."""
+
+    LINK = "link"
+    LIST = "list"
+
+
+class Name(Model):
+    """A chosen path. Its comparison key is the primary key, so the database itself decides a contest.
+
+    The three parts are the key cut in three, each marked with the key's length and its own place (`names/near.py`):
+    two typing errors leave at least one part whole, and that is how look-alikes are found without reading every name.
+    """
+
+    __tablename__ = "names"
+    __table_args__ = (
+        CheckConstraint("kind IN ('link', 'list')", name="kind"),
+        Index("ix_names_target", "kind", "target_id"),
+        Index("ix_names_head", "head"),
+        Index("ix_names_middle", "middle"),
+        Index("ix_names_tail", "tail"),
+        TABLE_OPTIONS,
+    )
+
+    key: Mapped[str] = mapped_column(text_key(64), primary_key=True)
+    name: Mapped[str] = mapped_column(text_key(64))  # as typed
+    kind: Mapped[str] = mapped_column(String(10))
+    target_id: Mapped[int]
+    head: Mapped[str] = mapped_column(text_key(24))
+    middle: Mapped[str] = mapped_column(text_key(24))
+    tail: Mapped[str] = mapped_column(text_key(24))
+    created_at: Mapped[datetime]

@@ -1,0 +1,73 @@
+"""Questions about names."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, column, func, select, table
+
+from refract.core.db import ReadSession
+from refract.core.rows import slices
+from refract.names import near
+from refract.names.grammar import name_key
+from refract.names.models import Kind, Name
+
+SUGGESTIONS = 3
+_MOST_LOOKALIKES = 500
+_links = table("links", column("id", BigInteger))
+"""Codes are made of the ids in this table, which belongs to a feature above; nothing else of it is known here."""
+
+
+async def find_names(session: ReadSession, keys: Collection[str]) -> dict[str, Name]:
+    """The names among these keys that are taken."""
+    found: dict[str, Name] = {}
+    for some in slices(sorted(keys)):
+        found |= {name.key: name for name in await session.scalars(select(Name).where(Name.key.in_(some)))}
+    return found
+
+
+async def names_of(session: ReadSession, kind: Kind, target_ids: Collection[int]) -> dict[int, list[str]]:
+    """The names of each target as they were typed, oldest first."""
+    found: dict[int, list[str]] = {target_id: [] for target_id in target_ids}
+    for some in slices(sorted(target_ids)):
+        question = select(Name.target_id, Name.name).where(Name.kind == kind, Name.target_id.in_(some)).order_by(Name.created_at, Name.key)
+        for target_id, name in await session.execute(question):
+            found[target_id].append(name)
+    return found
+
+
+async def ids_in_use(session: ReadSession, candidates: Collection[int]) -> set[int]:
+    """Those of the ids that belong to a link."""
+    found: set[int] = set()
+    for some in slices(sorted(candidates), 2_048):
+        found.update(await session.scalars(select(_links.c.id).where(_links.c.id.in_(some))))
+    return found
+
+
+async def lowest_id(session: ReadSession) -> int | None:
+    """The id of the oldest link: no older code can be in use."""
+    lowest: int | None = await session.scalar(select(func.min(_links.c.id)))
+    return lowest
+
+
+async def did_you_mean(session: ReadSession, typed: str, may_see: ColumnElement[bool], most: int = SUGGESTIONS) -> list[str]:
+    """Up to three names that somebody may have meant: at most two edits away, the nearest first, equally near ones by name.
+
+    `may_see` limits the answer to what the visitor may know of. The cost is bounded: three indexed look-ups of at most 500 rows each.
+    """
+    key = name_key(typed)
+    if not near.SHORTEST <= len(key) <= near.LONGEST:
+        return []
+    candidates: dict[str, str] = {}
+    for part, wanted in zip((Name.head, Name.middle, Name.tail), near.pieces(key), strict=True):
+        candidates |= await _with_part(session, part, wanted, may_see)
+    ranked = []
+    for other, name in candidates.items():
+        edits = near.distance(key, other)
+        if other != key and edits is not None and edits < max(len(key), len(other)):  # something must have been typed right
+            ranked.append((edits, other, name))
+    return [name for _, _, name in sorted(ranked)[:most]]
+
+
+async def _with_part(session: ReadSession, part: Any, wanted: Sequence[str], may_see: ColumnElement[bool]) -> dict[str, str]:
+    question = select(Name.key, Name.name).where(part.in_(wanted), may_see).limit(_MOST_LOOKALIKES)
+    return dict((await session.execute(question)).all())

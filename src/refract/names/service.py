@@ -1,0 +1,177 @@
+"""Taking and giving back names. The primary key of the table decides every contest; nothing is checked first and inserted later."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from operator import itemgetter
+from typing import Any, cast
+
+from sqlalchemy import CursorResult, Table, delete, select, update
+
+from refract.core.clock import Clock
+from refract.core.db import ReadSession, WriteSession
+from refract.core.errors import RefractError
+from refract.core.ids import IdSource, decode, encode, first_id_at
+from refract.core.rows import insert_or_skip, slices
+from refract.names import near, queries
+from refract.names.errors import SlugTaken
+from refract.names.grammar import FORGIVEN, Reserved, check, could_be_code, name_key, spellings
+from refract.names.models import Kind, Name
+from refract.names.schemas import NameAvailability
+
+CODE_MARGIN = timedelta(minutes=1)
+"""A code this near to now may be given away, or be about to be committed, while somebody asks for a name of the same letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """What decides over names and codes beside the table."""
+
+    ids: IdSource
+    clock: Clock
+    reserved: Reserved
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """One way to understand what was asked for: as a name, or as a code."""
+
+    key: str
+    link_id: int | None
+    forgiven: bool
+
+
+def lookups(typed: str) -> list[Lookup]:
+    """The ways to understand a path segment, best first: as it stands, then without the punctuation that clung to it.
+
+    In each of them the name comes first, then the code.
+    """
+    ways = [Lookup(name_key(typed), decode(typed), forgiven=False)]
+    stripped = typed.rstrip(FORGIVEN)
+    if stripped and stripped != typed:
+        ways.append(Lookup(name_key(stripped), decode(stripped), forgiven=True))
+    return ways
+
+
+async def claim(session: WriteSession, space: Namespace, kind: Kind, wishes: Mapping[int, Sequence[str]]) -> dict[int, RefractError]:
+    """Give each target every name it wishes for, or none of them; the answer says why for those that got none.
+
+    Targets that wish for the same name are served in the order given.
+    """
+    keys, refused = await _judge(session, space, kind, wishes)
+    contested: dict[str, tuple[int, str]] = {}
+    rows: list[dict[str, Any]] = []
+    now = space.clock.now()
+    for target, wanted in keys.items():
+        for place, (key, name) in enumerate(wanted.items()):
+            if contested.setdefault(key, (target, name)) == (target, name):
+                rows.append(_row(key, name, kind, target, now + timedelta(microseconds=place)))  # keeps the order they were given in
+    await insert_or_skip(session, cast("Table", Name.__table__), sorted(rows, key=itemgetter("key")))
+    holders = await _holders(session, list(contested))
+    granted: dict[str, tuple[int, str]] = {}
+    for target, wanted in keys.items():
+        lost = next((name for key, name in wanted.items() if holders.get(key) not in keys or key in granted), None)
+        if lost is None:
+            granted |= {key: (target, name) for key, name in wanted.items()}
+        else:
+            refused[target] = SlugTaken(name=lost)
+    await _settle(session, {key: holder for key, holder in contested.items() if holders.get(key) in keys}, granted)
+    return refused
+
+
+async def claim_for(session: WriteSession, space: Namespace, kind: Kind, target: int, names: Sequence[str]) -> None:
+    """Give one target all of these names, or raise why not."""
+    refused = await claim(session, space, kind, {target: names})
+    if target in refused:
+        raise refused[target]
+
+
+async def release(session: WriteSession, kind: Kind, target: int, keys: Collection[str] | None = None) -> int:
+    """Free these names of a target, or all of them; the answer is how many there were."""
+    question = delete(Name).where(Name.kind == kind, Name.target_id == target)
+    if keys is not None:
+        question = question.where(Name.key.in_(keys))
+    return cast("CursorResult[Any]", await session.execute(question)).rowcount
+
+
+async def availability(session: ReadSession, space: Namespace, name: str, kind: Kind) -> NameAvailability:
+    """Whether the name could be had at this moment, and if not, why."""
+    try:
+        key = check(name, kind, space.reserved)
+        if key in await queries.find_names(session, [key]) or key in await _mistakable(session, space, [key]):
+            raise SlugTaken(name=name)
+    except RefractError as problem:
+        return NameAvailability(name=name, available=False, reason=problem.code, detail=problem.message)
+    return NameAvailability(name=name, available=True, reason=None, detail=None)
+
+
+async def free_ids(session: ReadSession, space: Namespace, count: int) -> list[int]:
+    """New ids, ascending, whose codes nobody could mistake for a name that is taken or reserved."""
+    found: list[int] = []
+    while len(found) < count:
+        fresh = [(name_key(encode(number)), number) for number in space.ids.next_ids(count - len(found))]
+        taken = await queries.find_names(session, {key for key, _ in fresh})
+        found += [number for key, number in fresh if key not in taken and key not in space.reserved.keys]
+    return found
+
+
+async def _judge(
+    session: ReadSession, space: Namespace, kind: Kind, wishes: Mapping[int, Sequence[str]]
+) -> tuple[dict[int, dict[str, str]], dict[int, RefractError]]:
+    """Each target's wishes by key, and the targets that wish for something nobody can have."""
+    keys: dict[int, dict[str, str]] = {}
+    refused: dict[int, RefractError] = {}
+    for target, names in wishes.items():
+        try:
+            wanted: dict[str, str] = {}
+            for name in names:
+                wanted.setdefault(check(name, kind, space.reserved), name)  # of two alike, the first is kept
+            keys[target] = wanted
+        except RefractError as problem:
+            refused[target] = problem
+    mistakable = await _mistakable(session, space, {key for wanted in keys.values() for key in wanted})
+    for target, wanted in list(keys.items()):
+        if clash := next((name for key, name in wanted.items() if key in mistakable), None):
+            refused[target] = SlugTaken(name=clash)
+            del keys[target]
+    return keys, refused
+
+
+async def _mistakable(session: ReadSession, space: Namespace, keys: Collection[str]) -> set[str]:
+    """Those keys that spell, in some mixture of cases, the code of a link that exists or of an id of about this minute."""
+    if not any(could_be_code(key) for key in keys):
+        return set()
+    oldest = await queries.lowest_id(session)
+    recent = first_id_at(space.clock.now() - CODE_MARGIN)
+    low = recent if oldest is None else min(oldest, recent)
+    by_key = {key: spellings(key, low, _soon(space)) for key in keys}
+    clashing = {key for key, numbers in by_key.items() if numbers and numbers[-1] >= recent}
+    candidates = {number: key for key, numbers in by_key.items() if key not in clashing for number in numbers}
+    return clashing | {candidates[number] for number in await queries.ids_in_use(session, candidates)}
+
+
+def _soon(space: Namespace) -> int:
+    return first_id_at(space.clock.now() + CODE_MARGIN)
+
+
+def _row(key: str, name: str, kind: Kind, target: int, at: datetime) -> dict[str, Any]:
+    head, middle, tail = near.parts(key)
+    return {
+        "key": key, "name": name, "kind": kind.value, "target_id": target, "head": head, "middle": middle, "tail": tail, "created_at": at,
+    }  # fmt: skip
+
+
+async def _holders(session: ReadSession, keys: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for some in slices(keys):
+        found |= dict((await session.execute(select(Name.key, Name.target_id).where(Name.key.in_(some)))).all())
+    return found
+
+
+async def _settle(session: WriteSession, inserted: Mapping[str, tuple[int, str]], granted: Mapping[str, tuple[int, str]]) -> None:
+    """Free what was inserted for a target that lost another of its names, or hand it to the next in line."""
+    for some in slices([key for key in inserted if key not in granted]):
+        await session.execute(delete(Name).where(Name.key.in_(some)))
+    for key, (target, name) in granted.items():
+        if inserted[key] != (target, name):
+            await session.execute(update(Name).where(Name.key == key).values(target_id=target, name=name))

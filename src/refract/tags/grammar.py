@@ -1,0 +1,49 @@
+"""What a tag may be called, and when two tags are the same."""
+
+import re
+import unicodedata
+
+from refract.core.text import fold, shown
+from refract.tags.errors import InvalidTag
+
+LONGEST_NAME = 50
+_COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
+
+
+def check_shared(name: str) -> str:
+    """The name of a shared tag without the spaces around it: letters and digits of any script, spaces, `-` and `_` between them."""
+    name = _trimmed(name)
+    if not _is_letter(name[0]):
+        raise InvalidTag(name=shown(name), why="it must begin with a letter or a digit")
+    if not all(_is_letter(character) or _is_mark(character) or character in " _-" for character in name):
+        raise InvalidTag(name=shown(name), why="only letters, digits, spaces, - and _ are allowed")
+    return name
+
+
+def check_color(color: str) -> str:
+    if not _COLOR.fullmatch(color):
+        raise InvalidTag(name=shown(color), why="a colour is written like #6B7280")
+    return color.upper()
+
+
+def slug(name: str) -> str:
+    """What makes two shared tags the same: "Engineering Tools", "engineering tools" and "engineering_tools" are one."""
+    return re.sub(r"[ _-]+", "-", fold(name)).strip("-")
+
+
+def _trimmed(name: str) -> str:
+    name = unicodedata.normalize("NFC", name).strip(" ")
+    if not name:
+        raise InvalidTag(name=shown(name), why="it is empty")
+    if len(name) > LONGEST_NAME:
+        raise InvalidTag(name=shown(name, LONGEST_NAME), why=f"it has more than {LONGEST_NAME} characters")
+    return name
+
+
+def _is_letter(character: str) -> bool:
+    return unicodedata.category(character)[0] in "LN"
+
+
+def _is_mark(character: str) -> bool:
+    """Many scripts write vowels as marks, which are no letters by themselves."""
+    return unicodedata.category(character)[0] == "M"

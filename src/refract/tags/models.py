@@ -1,0 +1,49 @@
+"""One model for two scopes: the vocabulary that everybody's links share, and each person's own for their library."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from refract.core.types import TABLE_OPTIONS, Model, text_key
+
+DEFAULT_COLOR = "#6B7280"
+SHARED_SPACE = 0
+"""The space of the shared vocabulary. Everybody's own tags live in the space numbered by their id."""
+
+
+class TagScope(StrEnum):
+    SHARED = "shared"
+    PERSONAL = "personal"
+
+
+class Tag(Model):
+    """A word for finding things again.
+
+    `key` is what makes two tags the same: the slug in the shared scope, the folded name in a personal one. It never changes.
+    `name_key` is the key that the present name would get: after a renaming, typing the new name still finds the tag.
+    """
+
+    __tablename__ = "tags"
+    __table_args__ = (
+        UniqueConstraint("space", "key"),
+        CheckConstraint("scope IN ('shared', 'personal')", name="scope"),
+        Index("ix_tags_name_key", "space", "name_key"),
+        Index("ix_tags_usage", "space", "usage_count", "id"),
+        Index("ix_tags_last_used", "space", "last_used_at", "id"),
+        TABLE_OPTIONS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    scope: Mapped[str] = mapped_column(String(10))
+    owner_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    space: Mapped[int]  # owner_id, or 0: a unique key over NULL would let everything through
+    key: Mapped[str] = mapped_column(text_key(200))
+    name: Mapped[str] = mapped_column(String(50))
+    name_key: Mapped[str] = mapped_column(text_key(200))
+    color: Mapped[str] = mapped_column(String(7), default=DEFAULT_COLOR)
+    usage_count: Mapped[int] = mapped_column(default=0)
+    last_used_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    deleted_at: Mapped[datetime | None]

@@ -1,0 +1,77 @@
+"""Making, renaming and counting tags."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any, cast
+
+from sqlalchemy import Table, update
+
+from refract.core.db import ReadSession, WriteSession
+from refract.core.ids import IdSource
+from refract.core.rows import insert_or_skip
+from refract.tags import queries
+from refract.tags.errors import TagExists
+from refract.tags.grammar import check_color, check_shared, slug
+from refract.tags.models import DEFAULT_COLOR, SHARED_SPACE, Tag, TagScope
+
+
+async def ensure_shared(session: WriteSession, ids: IdSource, names: Collection[str], now: datetime) -> dict[str, Tag]:
+    """The shared tag for each name, made or revived where there is none. The slug decides which names are the same tag.
+
+    The unique key settles who makes a new one; names must have passed `check_shared`.
+    """
+    wanted: dict[str, str] = {}
+    for name in names:
+        wanted.setdefault(slug(name), name)
+    known = await queries.shared_by_key(session, list(wanted))
+    missing = sorted(set(wanted) - set(known))
+    if missing:
+        numbers = ids.next_ids(len(missing))
+        rows = [_new(number, key, wanted[key], now) for number, key in zip(numbers, missing, strict=True)]
+        await insert_or_skip(session, cast("Table", Tag.__table__), rows)
+        known |= await queries.shared_by_key(session, missing)
+    await _revive(session, [known[key] for key in wanted])
+    return {name: known[slug(name)] for name in names}
+
+
+async def known_shared(session: ReadSession, names: Collection[str]) -> dict[int, Tag]:
+    """The shared tags among these names that exist, by id."""
+    found = await queries.shared_by_key(session, {slug(name) for name in names})
+    return {tag.id: tag for tag in found.values() if tag.deleted_at is None}
+
+
+async def count_use(session: WriteSession, changes: Mapping[int, int], now: datetime) -> None:
+    """Move the usage count of each tag up or down; being used more is being used now."""
+    for tag_id, change in sorted(changes.items()):  # one order for everybody, so that nobody waits in a circle
+        if change:
+            used = {"last_used_at": now} if change > 0 else {}
+            moved = update(Tag).where(Tag.id == tag_id).values(usage_count=Tag.usage_count + change, **used)
+            await session.execute(moved.execution_options(synchronize_session=False))
+
+
+async def change_shared(session: WriteSession, tag: Tag, *, name: str | None = None, color: str | None = None) -> Tag:
+    """Give a shared tag another name or colour. Its slug stays, so nothing that refers to it breaks."""
+    if name is not None:
+        name = check_shared(name)
+        other = (await queries.shared_by_key(session, [slug(name)])).get(slug(name))
+        if other is not None and other.id != tag.id:
+            raise TagExists(name=other.name)
+        tag.name, tag.name_key = name, slug(name)
+    if color is not None:
+        tag.color = check_color(color)
+    await session.flush()
+    return tag
+
+
+async def _revive(session: WriteSession, tags: Collection[Tag]) -> None:
+    for tag in tags:
+        if tag.deleted_at is not None:
+            tag.deleted_at = None
+    await session.flush()
+
+
+def _new(number: int, key: str, name: str, now: datetime) -> dict[str, Any]:
+    return {
+        "id": number, "scope": TagScope.SHARED.value, "owner_id": None, "space": SHARED_SPACE, "key": key, "name": name, "name_key": key,
+        "color": DEFAULT_COLOR, "usage_count": 0, "last_used_at": None, "created_at": now, "deleted_at": None,
+    }  # fmt: skip

@@ -1,0 +1,170 @@
+"""What a name may be, without a database."""
+
+import sys
+import urllib.parse
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refract.core.ids import MAX_ID, decode, encode
+from refract.core.text import fold
+from refract.names.errors import InvalidSlug, SlugReserved
+from refract.names.grammar import SEED_WORDS, Reserved, check, name_key, spellings
+from refract.names.models import Kind
+
+RESERVED = Reserved.with_paths(
+    ["/api/v1/links", "/app/{rest:path}", "/opensearch.xml", "/", "/{name}", "/.well-known/security.txt", "/ready"]
+)
+
+
+@pytest.mark.parametrize("same", ["road-map", "Road_Map", "ROAD-MAP", "rOAD_mAP"])
+def test_names_are_compared_without_case_and_with_underscore_as_hyphen(same: str) -> None:
+    assert name_key(same) == "road-map"
+
+
+@pytest.mark.parametrize("name", ["a", "7", "a" * 50, "A-b_C", "x-", "9_9", "u-foo", "api2", "not-admin"])
+def test_seed_003_link_names_have_1_to_50_letters_digits_hyphens_and_underscores(name: str) -> None:
+    assert check(name, Kind.LINK, RESERVED) == name_key(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("", "it is empty"),
+        ("a" * 51, "it has more than 50 characters"),
+        ("-a", "it must begin with a letter or a digit"),
+        ("_a", "it must begin with a letter or a digit"),
+        ("a b", "only the letters A to Z"),
+        ("a.b", "only the letters A to Z"),
+        ("a/b", "only the letters A to Z"),
+        ("a+", "only the letters A to Z"),
+        ("naïve", "only the letters A to Z"),
+        ("а", "only the letters A to Z"),  # Cyrillic
+        ("road\n", "only the letters A to Z"),
+        ("road\x00", "only the letters A to Z"),
+        ("%61bc", "only the letters A to Z"),
+        ("１２", "only the letters A to Z"),  # full-width digits
+        ("\u212a", "only the letters A to Z"),  # the sign for kelvin folds to k
+        ("ſ", "only the letters A to Z"),  # a long s folds to s
+    ],
+)
+def test_a_refused_link_name_says_why(name: str, why: str) -> None:
+    with pytest.raises(InvalidSlug) as refused:
+        check(name, Kind.LINK, RESERVED)
+    assert why in refused.value.message
+
+
+@pytest.mark.parametrize("name", ["abc", "a" * 40, "my-list-2", "1st"])
+def test_list_names_have_3_to_40_lower_case_characters(name: str) -> None:
+    assert check(name, Kind.LIST, RESERVED) == name
+
+
+@pytest.mark.parametrize("name", ["ab", "a" * 41, "Abc", "a_b", "-abc", "a.b.c", "äbc"])
+def test_a_refused_list_name_says_why(name: str) -> None:
+    with pytest.raises(InvalidSlug) as refused:
+        check(name, Kind.LIST, RESERVED)
+    assert refused.value.code == "INVALID_SLUG"
+
+
+def _variants(word: str) -> set[str]:
+    """A word as somebody might disguise it: cases, `_` for `-`, percent-encoding, full-width letters, invisible characters, look-alikes."""
+    wide = "".join(chr(ord(character) + 0xFEE0) if "!" <= character <= "~" else character for character in word)
+    cases = {word, word.upper(), word.title(), word.swapcase(), word[:1] + word[1:].upper(), word.replace("-", "_"), word.replace("_", "-")}
+    encoded = {urllib.parse.quote(word, safe=""), "".join(f"%{byte:02x}" for byte in word.encode()), word.replace("a", "%61")}
+    dressed = {
+        f"{word}.",
+        f"{word}/",
+        f"{word}\u200b",
+        f" {word}",
+        f"{word}\n",
+        f"./{word}",
+        f"{word}%00",
+        f"{word};x",
+        f"{word}?x",
+        f"{word}#",
+        wide,
+    }
+    return cases | encoded | dressed | {word.replace("a", "а"), word.replace("i", "ı"), word.replace("s", "ſ"), word.replace("o", "ο")}
+
+
+@pytest.mark.parametrize("word", [*SEED_WORDS, "opensearch.xml", ".well-known", "ready"])
+@pytest.mark.parametrize("kind", list(Kind))
+def test_no_spelling_of_a_router_word_can_be_taken(word: str, kind: Kind) -> None:
+    """The name corpus: whatever spelling gets through is compared as some other name than the word."""
+    for variant in _variants(word):
+        try:
+            key = check(variant, kind, RESERVED)
+        except (InvalidSlug, SlugReserved):
+            continue
+        assert key not in RESERVED.keys
+        assert key != name_key(word)
+
+
+@pytest.mark.parametrize("word", ["Admin", "API", "app", "LINKS", "U", "Robots.TXT", "OPENSEARCH.XML"])
+def test_seed_001_reserved_words_are_refused_in_any_case(word: str) -> None:
+    with pytest.raises(SlugReserved):
+        check(word, Kind.LINK, RESERVED)
+
+
+def test_seed_002_only_whole_words_are_reserved() -> None:
+    assert check("u-foo", Kind.LINK, RESERVED) == "u-foo"
+    assert check("apis", Kind.LINK, RESERVED) == "apis"
+
+
+def test_reserved_words_come_from_the_router_and_parameters_do_not() -> None:
+    assert "api" in RESERVED
+    assert "ready" in RESERVED
+    assert "{name}" not in RESERVED.keys
+    assert "" not in RESERVED.keys
+
+
+def test_folding_twice_changes_nothing_for_every_character() -> None:
+    characters = (chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point <= 0xDFFF)
+    assert [character for character in characters if fold(fold(character)) != fold(character)] == []
+
+
+@given(st.text(max_size=20))
+def test_folding_twice_changes_nothing(text: str) -> None:
+    assert fold(fold(text)) == fold(text)
+
+
+def test_a_refused_name_is_shown_without_characters_that_upset_a_terminal() -> None:
+    with pytest.raises(InvalidSlug) as refused:
+        check("\x1b[31m" + "x" * 100, Kind.LINK, RESERVED)
+    assert "\x1b" not in refused.value.message
+    assert len(refused.value.message) < 200
+
+
+@given(st.integers(0, MAX_ID))
+def test_every_code_is_among_the_spellings_of_its_folded_form(number: int) -> None:
+    code = encode(number)
+    assert number in spellings(code.lower(), 0, MAX_ID)
+    assert spellings(code.lower(), number, number) == [number]
+
+
+@given(st.text(alphabet="0aAbZ1z", min_size=1, max_size=6), st.integers(0, 62**6), st.integers(0, 62**6))
+def test_spellings_are_exactly_the_ids_whose_folded_code_is_the_key(text: str, low: int, high: int) -> None:
+    key = text.lower()
+    expected = sorted(number for number in _all_spellings(key) if low <= number <= high)
+    assert spellings(key, low, high) == expected
+
+
+def _all_spellings(key: str) -> set[int]:
+    found = {decode("".join(letters)) for letters in product(*((c.lower(), c.upper()) for c in key))}
+    return {number for number in found if number is not None}
+
+
+def test_there_are_at_most_2048_spellings_and_none_beyond_63_bits() -> None:
+    assert len(spellings("abcdefghij", 0, MAX_ID)) == 1024
+    assert len(spellings("aaaaaaaaaaa", 0, MAX_ID)) <= 2048
+    assert spellings("zzzzzzzzzzz", 0, MAX_ID) == []
+    assert spellings("a-b", 0, MAX_ID) == []
+    assert spellings("a" * 12, 0, MAX_ID) == []
+    assert spellings("0ab", 0, MAX_ID) == []
+
+
+def test_seed_001_the_code_of_the_seeds_example_id_is_right() -> None:
+    assert encode(123456789012345678) == "97qS0b7N2m"
+    assert 123456789012345678 in spellings("97qs0b7n2m", 0, MAX_ID)

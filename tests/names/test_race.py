@@ -1,0 +1,67 @@
+"""One name, many who want it: the database lets one of them have it."""
+
+import asyncio
+import os
+
+import pytest
+from sqlalchemy import select
+
+from refract.core.db import Database
+from refract.core.errors import StoreBusy
+from refract.core.ids import Snowflakes
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.links.models import Link, LinkOwner
+from refract.names.errors import SlugTaken
+from refract.names.models import Name
+from tests import make
+
+CLAIMERS = int(os.environ.get("REFRACT_TEST_CLAIMERS", "24"))
+ROUNDS = int(os.environ.get("REFRACT_TEST_ROUNDS", "3"))
+
+
+async def _claim(rt: Runtime, ada: User, names: list[str], start: asyncio.Event) -> str:
+    """What one client sees; a busy database is asked again, as the API does."""
+    await start.wait()
+    for _ in range(20):
+        try:
+            async with rt.db.write() as session:
+                await make.link(session, rt, ada, names=names)
+        except SlugTaken:
+            return "taken"
+        except StoreBusy:
+            continue
+        return "won"
+    return "busy"
+
+
+@pytest.mark.parametrize("order", ["same", "mixed"])
+async def test_exactly_one_claimer_wins_a_name(rt: Runtime, ada: User, order: str) -> None:
+    """Each claimer has a connection pool and a worker id of its own, as if it were a process of its own."""
+    own = [
+        Runtime(settings=rt.settings, db=Database(rt.settings), clock=rt.clock, ids=Snowflakes(100 + number, rt.clock), secret=rt.secret)
+        for number in range(CLAIMERS)
+    ]
+    try:
+        for turn in range(ROUNDS):
+            spellings = [f"Road_Map-{turn}", f"road-map-{turn}", f"ROAD-map_{turn}"]
+            names = [[f"x{turn}", spellings[number % 3]] for number in range(CLAIMERS)]
+            if order == "mixed":
+                names = [wanted if number % 2 else wanted[::-1] for number, wanted in enumerate(names)]
+            start = asyncio.Event()
+            tasks = [asyncio.create_task(_claim(one, ada, wanted, start)) for one, wanted in zip(own, names, strict=True)]
+            start.set()
+            results = await asyncio.gather(*tasks)
+            assert sorted(set(results)) == ["taken", "won"]
+            assert results.count("won") == 1
+    finally:
+        for one in own:
+            await one.db.close()
+
+    async with rt.db.read() as session:
+        links = set(await session.scalars(select(Link.id)))
+        names_of = [(name.key, name.target_id) for name in await session.scalars(select(Name))]
+        owned = set(await session.scalars(select(LinkOwner.link_id)))
+    assert len(links) == ROUNDS  # what a loser began is gone without a trace
+    assert links == owned == {target for _, target in names_of}
+    assert len(names_of) == 2 * ROUNDS
