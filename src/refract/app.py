@@ -4,13 +4,15 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from refract import __version__
@@ -19,12 +21,22 @@ from refract.core.runtime import Runtime
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
 from refract.identity import pages as identity_pages
-from refract.identity.actors import identify
+from refract.identity.actors import SECURITY_SCHEMES, guard_of, identify
 from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
 from refract.web import assets, health
 from refract.web.headers import Surroundings
-from refract.web.problems import InternalError, NoSuchPage, from_http, from_validation, problem_headers, problem_response, wants_page
+from refract.web.openapi import describe
+from refract.web.problems import (
+    InternalError,
+    MethodNotAllowed,
+    NoSuchPage,
+    from_http,
+    from_validation,
+    problem_headers,
+    problem_response,
+    wants_page,
+)
 from refract.web.render import Pages
 
 SEED_WORDS = frozenset(
@@ -64,13 +76,38 @@ SEED_WORDS = frozenset(
 """Words that no name may be, whether a route uses them today or not."""
 
 
+TAGS = {
+    "links": "Destinations with codes, names, owners and a life cycle.",
+    "names": "The one namespace that links and published lists share.",
+    "stats": "Clicks, people and bots apart.",
+    "lists": "Ordered pages of links, drafts until published.",
+    "items": "What was captured into the library, and its review.",
+    "library": "Everything kept, and searching it.",
+    "tags": "Shared tags for links, personal ones for the library.",
+    "me": "The person who asks: profile, preferences, signed-in browsers.",
+    "keys": "API keys: made once, shown once, revoked at once.",
+    "admin": "For administrators.",
+    "operations": "Alive, ready, measured.",
+}
+"""Chapters of the API documentation, in order. A router's tag must be one of them."""
+
+DESCRIPTION = """Everything the web app can do, for programs.
+
+Bodies and answers are JSON in snake_case; times are RFC 3339 in UTC; ids are decimal text. Send an API key as `X-API-Key` or as a Bearer
+token. Unknown fields are refused. Every error is `application/problem+json` (RFC 9457) with a stable `code` and a `request_id`.
+Collections answer `items` and `next_cursor`; give the cursor back to get the next page. Every POST accepts an `Idempotency-Key`.
+"""
+
+
 def build_api(rt: Runtime) -> FastAPI:
     """Everything but redirects."""
     api = FastAPI(
         title="Refract",
         version=__version__,
         summary="One home for every link.",
+        description=DESCRIPTION,
         openapi_url="/api/openapi.json",
+        generate_unique_id_function=lambda route: route.name,
         docs_url=None,
         redoc_url=None,
     )
@@ -80,6 +117,7 @@ def build_api(rt: Runtime) -> FastAPI:
     api.state.key_usage = KeyUsage(rt)
     for router in (health.router, assets.router, home_pages.router, identity_pages.router, *identity_api.ROUTERS):
         api.include_router(router)
+    api.openapi = cache(partial(_describe, api, rt.settings.public_url))  # type: ignore[method-assign]
     api.add_exception_handler(RefractError, _refused)
     api.add_exception_handler(RequestValidationError, _refused)
     api.add_exception_handler(HTTPException, _refused)
@@ -87,10 +125,26 @@ def build_api(rt: Runtime) -> FastAPI:
     return api
 
 
+def _describe(api: FastAPI, public_url: str) -> dict[str, Any]:
+    return describe(api, public_url=public_url, guard_of=guard_of, security_schemes=SECURITY_SCHEMES, tags=TAGS)
+
+
 def reserved_words(api: FastAPI) -> frozenset[str]:
     """First segments of every route, and the words we keep for later."""
-    routed = {path.split("/")[1].lower() for path in (getattr(route, "path", "") for route in api.routes) if path.count("/")}
-    return SEED_WORDS | (routed - {""})
+    return SEED_WORDS | {path.split("/")[1].lower() for _, path in routes_of(api)} - {""}
+
+
+def routes_of(api: FastAPI) -> list[tuple[str, str]]:
+    """Method and path of every route, those of included routers too."""
+    found = [(method, route.path) for route in iter_route_contexts(api.routes) for method in route.methods or ()]
+    return sorted((method, path) for method, path in found if path)
+
+
+def methods_at(api: FastAPI, path: str) -> list[str]:
+    """What can be done at an address, over all routes that match it. Whatever can be got can be asked for its head."""
+    matching = [route for route in iter_route_contexts(api.routes) if route.path_regex.match(path)]
+    methods = {method for route in matching for method in route.methods or ()}
+    return sorted(methods | {"HEAD"} if "GET" in methods else methods)
 
 
 class Dispatcher:
@@ -103,8 +157,24 @@ class Dispatcher:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         first = scope["path"].split("/", 2)[1].lower() if scope["type"] == "http" and scope["path"].startswith("/") else ""
-        mine = not first or first in self._reserved
-        await (self._api if mine else self._redirects)(scope, receive, send)
+        if first and first not in self._reserved:
+            await self._redirects(scope, receive, send)
+        elif scope["type"] == "http" and scope["method"] == "HEAD":
+            await self._api({**scope, "method": "GET"}, receive, _HeadOnly(send))
+        else:
+            await self._api(scope, receive, send)
+
+
+class _HeadOnly:
+    """Sends the head of the answer to a GET, and the end of the answer at once: a stream need not run out."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await self._send(message)
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def _nothing_there(scope: Scope, receive: Receive, send: Send) -> None:
@@ -183,7 +253,10 @@ def _word_for(request: Request, error: Exception) -> RefractError:
         case RequestValidationError():
             return from_validation(error)
         case HTTPException():
-            return from_http(error, request)
+            word = from_http(error, request)
+            if isinstance(word, MethodNotAllowed):
+                word.headers = {"Allow": ", ".join(methods_at(request.app, request.url.path))}
+            return word
     return InternalError()
 
 

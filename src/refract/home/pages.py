@@ -1,12 +1,14 @@
-"""`/`: what Refract is, or what is mine."""
+"""`/`: what Refract is, or what is mine; and the API for people."""
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from refract.identity.actors import MaybeActor
 from refract.identity.rendering import respond
+from refract.web.reading import chapters
+from refract.web.toolkit import page_router
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 
 @router.get("/")
@@ -15,3 +17,11 @@ async def start(request: Request, actor: MaybeActor) -> Response:
     if actor is None:
         return respond(request, None, "landing.html", page_title="Refract")
     return respond(request, actor, "home.html", page_title="Home")
+
+
+@router.get("/api/docs")
+async def api_docs(request: Request, actor: MaybeActor) -> Response:
+    """The OpenAPI document as a page."""
+    document = request.app.openapi()
+    paragraphs = [" ".join(one.split()).replace("`", "") for one in document["info"]["description"].split("\n\n")]
+    return respond(request, actor, "api_docs.html", page_title="API", chapters=chapters(document), paragraphs=paragraphs)

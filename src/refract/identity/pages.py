@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import Form, Request
 from pydantic import ValidationError
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -16,9 +16,9 @@ from refract.identity.models import Scope, UserRole
 from refract.identity.rendering import respond, shown, visit_cookie
 from refract.identity.schemas import KeyCreate, KeyOut
 from refract.web import csrf, returning
-from refract.web.toolkit import Rt
+from refract.web.toolkit import Rt, page_router
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 
 @router.get("/auth/sign-in")
@@ -89,7 +89,7 @@ async def create_key(
         return await _settings(request, actor, rt, status=422, values=typed, errors=errors)
     try:
         async with rt.db.write() as session:
-            row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes)
+            row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes, granted_by=actor.grantable)
             await audit.note(session, rt, "key.created", actor=actor.user, target=row.key_prefix)
     except RefractError as error:
         return await _settings(request, actor, rt, status=error.status, values=typed, errors={"scopes": error.message})

@@ -11,7 +11,7 @@ from refract.core.schema import Id, Input, Output
 from refract.identity import audit
 from refract.identity.actors import Admin
 from refract.identity.errors import AdministratorsOnly
-from refract.links import blocking, feed
+from refract.links import blocking
 from refract.links.api.edge import ASKING
 from refract.links.safety_errors import DomainNotBlocked, InvalidDomain
 from refract.links.safety_models import BlockedDomain
@@ -56,7 +56,6 @@ async def block(wish: BlockIn, actor: Admin, rt: Rt, idempotency_key: Idempotenc
     """Block a domain: its links stop at once, and no new one is made."""
     async with rt.db.write() as session:
         row = await blocking.block_domain(session, wish.domain, reason=wish.reason, by=actor.user.id, at=rt.clock.now())
-        await feed.changed(session, [feed.Change(feed.EVERYTHING, 0, ())])
         await audit.note(session, rt, "domain.blocked", actor=actor.user, target=row.domain)
         return BlockOut.model_validate(row)
 
@@ -66,6 +65,5 @@ async def unblock(domain: str, actor: Admin, rt: Rt) -> Response:
     """Let links to a domain work again."""
     async with rt.db.write() as session:
         await blocking.unblock_domain(session, domain)
-        await feed.changed(session, [feed.Change(feed.EVERYTHING, 0, ())])
         await audit.note(session, rt, "domain.unblocked", actor=actor.user, target=domain[:200])
     return Response(status_code=204)

@@ -1,0 +1,25 @@
+"""Routing and reserved words are one set."""
+
+from fastapi import APIRouter
+
+from refract.app import SEED_WORDS, Application, reserved_words, routes_of
+from tests.client import on_sqlite
+
+pytestmark = on_sqlite
+
+
+async def test_the_first_segment_of_every_included_route_is_reserved(app: Application) -> None:
+    later = APIRouter(prefix="/Zebra")
+    later.add_api_route("/stripes", lambda: None)
+    app.api.include_router(later)
+
+    assert "zebra" in reserved_words(app.api)
+    assert reserved_words(app.api) >= SEED_WORDS
+
+
+async def test_every_route_is_found_once_with_its_method(app: Application) -> None:
+    routes = routes_of(app.api)
+
+    assert ("DELETE", "/api/v1/keys/{key_id}") in routes
+    assert ("GET", "/health") in routes
+    assert len(routes) == len(set(routes))
