@@ -136,6 +136,7 @@ PAGES: dict[str, Page] = {
     "not-found-plain": page("not_found.html", "Not found", name="x" * 50),
     "gone-expired": page("gone.html", "Expired", name="spring-offer", state="expired", since=NOW),
     "gone-disabled": page("gone.html", "Disabled", ADA, name="wiki", state="disabled", manage_url="/app/links/1"),
+    "gone-blocked": page("gone.html", "Blocked", name="free-prize", state="blocked"),
     "gone-deleted": page("gone.html", "Gone", name="old-news", state="deleted"),
     "preview": page("preview.html", "Preview", **PREVIEW),
     "preview-mine": page("preview.html", "Preview", SAM, manage_url="/app/links/1", **PREVIEW),

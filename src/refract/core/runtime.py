@@ -1,8 +1,10 @@
 """What every part of the program is handed: nothing is global."""
 
-from collections.abc import AsyncIterator
+import inspect
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
 from refract.core.clock import Clock, SystemClock
 from refract.core.db import Database
@@ -12,6 +14,8 @@ from refract.core.metrics import Metrics
 from refract.core.secrets import Secret, load_secret
 from refract.core.settings import Settings
 from refract.core.signals import Signals
+
+Part = TypeVar("Part")
 
 
 @dataclass(slots=True)
@@ -24,6 +28,21 @@ class Runtime:
     ids: IdSource
     secret: Secret
     metrics: Metrics = field(default_factory=Metrics)
+    _parts: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def part(self, make: "Callable[[Runtime], Part]") -> Part:
+        """What a feature keeps between calls, such as a client or a list read from a file: made once, closed with the runtime."""
+        if make not in self._parts:
+            self._parts[make] = make(self)
+        return cast("Part", self._parts[make])
+
+    async def close(self) -> None:
+        """Close the parts that can be closed, the last made first."""
+        while self._parts:
+            _, kept = self._parts.popitem()
+            closed = kept.close() if hasattr(kept, "close") else None
+            if inspect.isawaitable(closed):
+                await closed
 
     @property
     def signals(self) -> Signals:
@@ -38,6 +57,10 @@ async def running(settings: Settings, clock: Clock | None = None, *, patient: bo
     db = Database(settings)
     try:
         async with leased_ids(db, clock, patient=patient) as ids:
-            yield Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings))
+            runtime = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings))
+            try:
+                yield runtime
+            finally:
+                await runtime.close()
     finally:
         await db.close()

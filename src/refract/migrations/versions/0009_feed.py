@@ -3,7 +3,7 @@
 from refract.migrations.steps import Moment, create_index, create_table, drop_table, sa
 
 revision = "0009"
-down_revision = "0007"
+down_revision = "0008"
 
 
 def upgrade() -> None:
