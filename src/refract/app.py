@@ -1,17 +1,14 @@
 """The composition root: the only module that knows every feature."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from refract import __version__
 from refract.core.errors import RefractError, Unavailable
@@ -22,10 +19,13 @@ from refract.identity import pages as identity_pages
 from refract.identity.actors import identify
 from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
+from refract.node import Node
+from refract.redirect.follow import Follow
+from refract.redirect.surface import WebSurface
 from refract.web import assets, health
-from refract.web.headers import Surroundings
 from refract.web.problems import InternalError, NoSuchPage, from_http, from_validation, problem_headers, problem_response, wants_page
 from refract.web.render import Pages
+from refract.web.vitals import Vitals
 
 SEED_WORDS = frozenset(
     [
@@ -78,6 +78,7 @@ def build_api(rt: Runtime) -> FastAPI:
     api.state.pages = Pages(rt.settings.public_url)
     api.state.areas = ["settings"]
     api.state.key_usage = KeyUsage(rt)
+    api.state.vitals = Vitals(rt)
     for router in (health.router, assets.router, home_pages.router, identity_pages.router, *identity_api.ROUTERS):
         api.include_router(router)
     api.add_exception_handler(RefractError, _refused)
@@ -107,49 +108,34 @@ class Dispatcher:
         await (self._api if mine else self._redirects)(scope, receive, send)
 
 
-async def _nothing_there(scope: Scope, receive: Receive, send: Send) -> None:
-    await problem_response(NoSuchPage())(scope, receive, send)
-
-
-class Application:
+class Application(Node):
     """The whole program as one ASGI application, with what runs beside it."""
 
-    def __init__(self, rt: Runtime) -> None:
-        self.rt = rt
-        self.api = build_api(rt)
+    def application(self) -> ASGIApp:
+        self.api = build_api(self.rt)
+        self.api.state.vitals = self.vitals
         self.reserved = reserved_words(self.api)
-        self._app = Surroundings(Dispatcher(self.api, _nothing_there, self.reserved), rt)
+        return Dispatcher(self.api, self._redirects(), self.reserved)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
-
-    @property
-    def protocol(self) -> type[asyncio.Protocol]:
-        """What speaks HTTP on a connection."""
-        return HttpToolsProtocol
-
-    @property
-    def connection_state(self) -> dict[str, Any]:
-        """What every connection is handed."""
-        return {}
-
-    def stopping(self) -> None:
-        """No new traffic should come here, and what is open should close."""
-        self.api.state.stopping = True
+    def _redirects(self) -> ASGIApp:
+        if self.engine is None:
+            return _nothing_there
+        return Follow(self.rt, self.engine.tiers, WebSurface(self.rt, self.api), self.engine.hooks())
 
     @asynccontextmanager
     async def background(self) -> AsyncIterator[None]:
-        """What runs beside the answers, stopped and written out at the end."""
         usage: KeyUsage = self.api.state.key_usage
-        tasks = [asyncio.create_task(usage.run(), name="key-usage")]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            with contextlib.suppress(Unavailable):  # counts of the last second, on a database that is away
-                await usage.flush()
+        async with super().background():
+            try:
+                async with self.beside("key-usage", usage.run):
+                    yield
+            finally:
+                with contextlib.suppress(Unavailable):  # counts of the last second, on a database that is away
+                    await usage.flush()
+
+
+async def _nothing_there(scope: Scope, receive: Receive, send: Send) -> None:
+    await problem_response(NoSuchPage())(scope, receive, send)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

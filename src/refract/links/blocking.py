@@ -8,6 +8,7 @@ from sqlalchemy import CursorResult, Insert, delete, select, update
 from refract.core.db import ReadSession, WriteSession
 from refract.core.settings import Dialect
 from refract.core.urls import parent_domains
+from refract.links import feed
 from refract.links.blocklist import Domains, canonical_domain
 from refract.links.safety_errors import DomainNotBlocked, InvalidDomain
 from refract.links.safety_models import BlockedDomain, BlockEpoch
@@ -79,6 +80,7 @@ class Blocked:
 async def _bump(session: WriteSession) -> None:
     await (await session.connection()).execute(_first_epoch(session.dialect))
     await session.execute(update(BlockEpoch).where(BlockEpoch.id == _ROW).values(epoch=BlockEpoch.epoch + 1))
+    await feed.changed(session, [feed.Change(feed.EVERYTHING, 0, ())])
 
 
 def _first_epoch(dialect: Dialect) -> Insert:
