@@ -5,7 +5,7 @@ import sys
 import typer
 
 from refract import __version__
-from refract.cli import keys, migrate, serve, signin
+from refract.cli import keys, migrate, serve, signin, verify
 from refract.core.errors import RefractError
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("signin-link")(signin.signin_link)
 app.command("migrate")(migrate.migrate)
+app.command("verify")(verify.verify)
 app.add_typer(keys.app, name="keys")
 
 

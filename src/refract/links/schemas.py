@@ -129,7 +129,12 @@ class BulkCreate(Input):
 
     links: Annotated[
         list[dict[str, Any]],
-        Field(min_length=1, max_length=MOST_IN_BULK, description="Rows in the shape of `POST /links`.", examples=[[{"destination": "https://example.com/"}]]),
+        Field(
+            min_length=1,
+            max_length=MOST_IN_BULK,
+            description="Rows in the shape of `POST /links`.",
+            examples=[[{"destination": "https://example.com/"}]],
+        ),
     ]
     dry_run: bool = Field(default=False, description="Judge every row and make nothing.")
 

@@ -1,11 +1,12 @@
 """A thousand links in one call, each row with its own result."""
 
+import contextlib
 from typing import Any
 
 from pydantic import ValidationError
 
 from refract.core.db import WriteSession
-from refract.core.errors import FieldError, RefractError
+from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.actors import Writer
 from refract.identity.models import User
@@ -24,7 +25,7 @@ Outcome = Made | RefractError
 
 
 class _DryRun(Exception):
-    """Carries the results out of a transaction that must not be kept."""
+    """Ends a transaction that must not be kept."""
 
 
 @router.post("/bulk", responses=GUARDED)
@@ -39,15 +40,12 @@ async def create_links(
     rows = await judge(rt, asked.links)
     wishes = {index: row for index, row in enumerate(rows) if isinstance(row, Wish)}
     outcomes: dict[int, Outcome] = {index: row for index, row in enumerate(rows) if isinstance(row, RefractError)}
-    try:
+    with contextlib.suppress(_DryRun):
         async with rt.db.write() as session:
             outcomes |= await _create(session, rt, space, actor.user, wishes)
-            result = _report(rt, outcomes, len(rows))
             if asked.dry_run:
                 raise _DryRun
-    except _DryRun:
-        pass
-    return result
+    return _report(rt, outcomes, len(rows))
 
 
 async def judge(rt: Runtime, rows: list[dict[str, Any]]) -> list[Wish | RefractError]:
@@ -58,7 +56,11 @@ async def judge(rt: Runtime, rows: list[dict[str, Any]]) -> list[Wish | RefractE
     judged: list[Wish | RefractError] = []
     for new in found:
         verdict = next(verdicts) if isinstance(new, LinkCreate) else new
-        judged.append(wish_of(rt, new, verdict) if isinstance(new, LinkCreate) and not isinstance(verdict, RefractError | LinkCreate) else _error(verdict))
+        judged.append(
+            wish_of(rt, new, verdict)
+            if isinstance(new, LinkCreate) and not isinstance(verdict, RefractError | LinkCreate)
+            else _error(verdict)
+        )
     return judged
 
 
@@ -95,6 +97,3 @@ def _row(rt: Runtime, index: int, outcome: Outcome, now: Any) -> BulkRow:
         errors = [{"field": one.field, "message": one.message} for one in outcome.errors]
         return BulkRow(index=index, status=outcome.status, error=RowError(code=outcome.code, detail=outcome.message, errors=errors))
     return BulkRow(index=index, status=200 if outcome.found else 201, link=outcome.card.shown(rt.settings.public_url, now))
-
-
-__all__ = ["FieldError", "create_links", "judge", "router"]

@@ -5,7 +5,15 @@ from refract.core.schema import Id
 from refract.identity.actors import Writer
 from refract.links import service
 from refract.links.api.edge import ASKING, Space, shown, who
-from refract.links.errors import InvalidStateTransition, LinkNotFound, NothingToUndo, NotYours, OnlyAdministrators, PastExpiry, RenewalNeeded
+from refract.links.errors import (
+    InvalidStateTransition,
+    LinkNotFound,
+    NothingToUndo,
+    NotYours,
+    OnlyAdministrators,
+    PastExpiry,
+    RenewalNeeded,
+)
 from refract.links.schemas import LinkOut, Renewal
 from refract.web.problems import problems
 from refract.web.toolkit import BadETag, IdempotencyKey, IfMatch, Rt, api_router, expected_version

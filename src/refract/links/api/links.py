@@ -90,9 +90,7 @@ async def read_link(link_id: Id, actor: Reader, rt: Rt, response: Response) -> L
     return out
 
 
-@router.patch(
-    "/{link_id}", responses=problems(*ASKING, *_BAD_LINK, LinkNotFound, NotYours, Stale, BadETag, InvalidStateTransition)
-)
+@router.patch("/{link_id}", responses=problems(*ASKING, *_BAD_LINK, LinkNotFound, NotYours, Stale, BadETag, InvalidStateTransition))
 async def change_link(
     link_id: Id, changes: LinkPatch, actor: Writer, rt: Rt, space: Space, response: Response, if_match: IfMatch = None
 ) -> LinkOut:

@@ -39,7 +39,11 @@ async def list_owners(link_id: Id, actor: Reader, rt: Rt) -> OwnerList:
     return OwnerList(
         items=[
             LinkOwnerOut(
-                user_id=user.id, name=user.shown_name, email=user.email if managing else None, primary=owner.is_primary, added_at=owner.created_at
+                user_id=user.id,
+                name=user.shown_name,
+                email=user.email if managing else None,
+                primary=owner.is_primary,
+                added_at=owner.created_at,
             )
             for owner, user in found
         ]
@@ -76,7 +80,9 @@ async def list_shares(link_id: Id, actor: Reader, rt: Rt) -> ShareList:
     async with rt.db.read() as session:
         await queries.view_link(session, who(actor), link_id, Right.MANAGE)
         found = await queries.shares_of(session, link_id)
-    return ShareList(items=[LinkShareOut(user_id=user.id, name=user.shown_name, email=user.email, added_at=share.created_at) for share, user in found])
+    return ShareList(
+        items=[LinkShareOut(user_id=user.id, name=user.shown_name, email=user.email, added_at=share.created_at) for share, user in found]
+    )
 
 
 @router.post("/shares", status_code=201, responses=problems(*_PEOPLE, ShareExists))

@@ -39,7 +39,14 @@ async def list_tags(
     """Tags on links that I may see. One that is only on links of others does not show."""
     async with rt.db.read() as session:
         page = await page_of_tags(
-            session, Cursors(rt.secret), queries.visible_tags(who(actor)), [actor.user.id, actor.is_admin], q=q, sort=sort, limit=limit, cursor=cursor
+            session,
+            Cursors(rt.secret),
+            queries.visible_tags(who(actor)),
+            [actor.user.id, actor.is_admin],
+            q=q,
+            sort=sort,
+            limit=limit,
+            cursor=cursor,
         )
     return TagPage(items=[TagOut.of(tag) for tag in page.items], next_cursor=page.next_cursor)
 
