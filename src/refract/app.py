@@ -23,6 +23,7 @@ from refract.identity.actors import SECURITY_SCHEMES, guard_of, identify
 from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
 from refract.links import api as links_api
+from refract.links import pages as link_pages
 from refract.names.grammar import Reserved
 from refract.names.service import Namespace
 from refract.node import Node
@@ -67,7 +68,7 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 """
 
 
-PAGES = (health.router, assets.router, home_pages.router, identity_pages.router)
+PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router)
 
 
 def build_api(rt: Runtime) -> FastAPI:
@@ -84,7 +85,7 @@ def build_api(rt: Runtime) -> FastAPI:
     )
     api.state.rt = rt
     api.state.pages = Pages(rt.settings.public_url)
-    api.state.areas = ["settings"]
+    api.state.areas = ["links", "settings"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
     for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, redirect_api.router):

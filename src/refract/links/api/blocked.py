@@ -12,7 +12,7 @@ from refract.identity import audit
 from refract.identity.actors import Admin
 from refract.identity.errors import AdministratorsOnly
 from refract.links import blocking
-from refract.links.api.edge import ASKING
+from refract.links.edge import ASKING
 from refract.links.safety_errors import DomainNotBlocked, InvalidDomain
 from refract.links.safety_models import BlockedDomain
 from refract.web.problems import problems

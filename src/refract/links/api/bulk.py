@@ -11,7 +11,7 @@ from refract.core.runtime import Runtime
 from refract.identity.actors import Writer
 from refract.identity.models import User
 from refract.links import service
-from refract.links.api.edge import GUARDED, Space, bucket_of, creations_per_hour, wish_of
+from refract.links.edge import GUARDED, Space, bucket_of, creations_per_hour, wish_of
 from refract.links.schemas import BulkCreate, BulkResult, BulkRow, LinkCreate, RowError
 from refract.links.service import Made, Wish
 from refract.links.vetting import vet

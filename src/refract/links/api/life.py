@@ -4,7 +4,7 @@ from refract.core.errors import Stale
 from refract.core.schema import Id
 from refract.identity.actors import Writer
 from refract.links import service
-from refract.links.api.edge import ASKING, Space, shown, who
+from refract.links.edge import ASKING, Space, shown, who
 from refract.links.errors import (
     InvalidStateTransition,
     LinkNotFound,

@@ -12,7 +12,7 @@ from refract.identity.access import Right
 from refract.identity.actors import Reader, Writer
 from refract.identity.errors import AdministratorsOnly
 from refract.links import queries, service
-from refract.links.api.edge import ASKING, GUARDED, ON_A_LINK, Space, create_one, look_at, shown, who, wish_of
+from refract.links.edge import ASKING, GUARDED, ON_A_LINK, Space, create_one, look_at, shown, who, wish_of
 from refract.links.errors import InvalidStateTransition, LinkNotFound, NotYours, PastExpiry, TooManyNames, TooManyTags
 from refract.links.models import LinkState
 from refract.links.queries import LinkQuestion, OwnerFilter, Sort

@@ -10,7 +10,7 @@ from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.actors import Writer
 from refract.links import service
-from refract.links.api.edge import ASKING, Space, shown, who
+from refract.links.edge import ASKING, Space, shown, who
 from refract.links.errors import InvalidStateTransition, LinkNotFound, NameNotFound, NotYours, TooManyNames
 from refract.links.schemas import LinkOut
 from refract.names import service as names

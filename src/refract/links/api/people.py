@@ -8,7 +8,7 @@ from refract.identity.access import Right
 from refract.identity.actors import Reader, Writer
 from refract.identity.errors import EmailAmbiguous, UserNotFound
 from refract.links import queries, service
-from refract.links.api.edge import ASKING, ON_A_LINK, Space, look_at, shown, who
+from refract.links.edge import ASKING, ON_A_LINK, Space, look_at, shown, who
 from refract.links.errors import (
     InvalidStateTransition,
     LinkNotFound,

@@ -10,7 +10,7 @@ from refract.identity import audit
 from refract.identity.actors import Admin, Reader
 from refract.identity.errors import AdministratorsOnly
 from refract.links import queries
-from refract.links.api.edge import ASKING, who
+from refract.links.edge import ASKING, who
 from refract.tags import service
 from refract.tags.errors import InvalidTag, TagExists, TagNotFound
 from refract.tags.queries import TagSort, page_of_tags, tags_by_id
