@@ -260,7 +260,7 @@ def _without_body(send: Send) -> Send:
 
 def _not_allowed(method: str) -> MethodNotAllowed:
     refused = MethodNotAllowed(method=method[:20])
-    refused.headers = {"Allow": ", ".join(_METHODS)}  # type: ignore[attr-defined]  # read by problem_headers
+    refused.headers = {"Allow": ", ".join(_METHODS)}  # read by problem_headers
     return refused
 
 
