@@ -1,6 +1,5 @@
 """The composition root: the only module that knows every feature."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +12,6 @@ from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from refract import __version__
 from refract.core.errors import RefractError, Unavailable
@@ -24,8 +22,15 @@ from refract.identity import pages as identity_pages
 from refract.identity.actors import SECURITY_SCHEMES, guard_of, identify
 from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
+from refract.links import api as links_api
+from refract.links import pages as link_pages
+from refract.names.grammar import Reserved
+from refract.names.service import Namespace
+from refract.node import Node
+from refract.redirect import api as redirect_api
+from refract.redirect.follow import Follow
+from refract.redirect.surface import WebSurface
 from refract.web import assets, health
-from refract.web.headers import Surroundings
 from refract.web.openapi import describe
 from refract.web.problems import (
     InternalError,
@@ -38,43 +43,7 @@ from refract.web.problems import (
     wants_page,
 )
 from refract.web.render import Pages
-
-SEED_WORDS = frozenset(
-    [
-        "admin",
-        "api",
-        "app",
-        "auth",
-        "dashboard",
-        "docs",
-        "help",
-        "health",
-        "login",
-        "logout",
-        "register",
-        "signup",
-        "settings",
-        "status",
-        "support",
-        "www",
-        "web",
-        "assets",
-        "static",
-        "mcp",
-        "metrics",
-        "links",
-        "u",
-        "favicon.ico",
-        "robots.txt",
-        "sitemap.xml",
-        "opensearch.xml",
-        "manifest.webmanifest",
-        ".well-known",
-        "ready",
-    ]
-)
-"""Words that no name may be, whether a route uses them today or not."""
-
+from refract.web.vitals import Vitals
 
 TAGS = {
     "links": "Destinations with codes, names, owners and a life cycle.",
@@ -99,6 +68,9 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 """
 
 
+PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router)
+
+
 def build_api(rt: Runtime) -> FastAPI:
     """Everything but redirects."""
     api = FastAPI(
@@ -113,10 +85,12 @@ def build_api(rt: Runtime) -> FastAPI:
     )
     api.state.rt = rt
     api.state.pages = Pages(rt.settings.public_url)
-    api.state.areas = ["settings"]
+    api.state.areas = ["links", "settings"]
     api.state.key_usage = KeyUsage(rt)
-    for router in (health.router, assets.router, home_pages.router, identity_pages.router, *identity_api.ROUTERS):
+    api.state.vitals = Vitals(rt)
+    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, redirect_api.router):
         api.include_router(router)
+    api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))
     api.openapi = cache(partial(_describe, api, rt.settings.public_url))  # type: ignore[method-assign]
     api.add_exception_handler(RefractError, _refused)
     api.add_exception_handler(RequestValidationError, _refused)
@@ -129,9 +103,9 @@ def _describe(api: FastAPI, public_url: str) -> dict[str, Any]:
     return describe(api, public_url=public_url, guard_of=guard_of, security_schemes=SECURITY_SCHEMES, tags=TAGS)
 
 
-def reserved_words(api: FastAPI) -> frozenset[str]:
+def reserved_words(api: FastAPI) -> Reserved:
     """First segments of every route, and the words we keep for later."""
-    return SEED_WORDS | {path.split("/")[1].lower() for _, path in routes_of(api)} - {""}
+    return Reserved.with_paths(path for _, path in routes_of(api))
 
 
 def routes_of(api: FastAPI) -> list[tuple[str, str]]:
@@ -150,13 +124,13 @@ def methods_at(api: FastAPI, path: str) -> list[str]:
 class Dispatcher:
     """The first segment decides: a reserved word is ours, anything else is a name or a code. So routing and reserved words are one set."""
 
-    def __init__(self, api: ASGIApp, redirects: ASGIApp, reserved: frozenset[str]) -> None:
+    def __init__(self, api: ASGIApp, redirects: ASGIApp, reserved: Reserved) -> None:
         self._api = api
         self._redirects = redirects
         self._reserved = reserved
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        first = scope["path"].split("/", 2)[1].lower() if scope["type"] == "http" and scope["path"].startswith("/") else ""
+        first = scope["path"].split("/", 2)[1] if scope["type"] == "http" and scope["path"].startswith("/") else ""
         if first and first not in self._reserved:
             await self._redirects(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "HEAD":
@@ -177,49 +151,36 @@ class _HeadOnly:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _nothing_there(scope: Scope, receive: Receive, send: Send) -> None:
-    await problem_response(NoSuchPage())(scope, receive, send)
-
-
-class Application:
+class Application(Node):
     """The whole program as one ASGI application, with what runs beside it."""
 
-    def __init__(self, rt: Runtime) -> None:
-        self.rt = rt
-        self.api = build_api(rt)
-        self.reserved = reserved_words(self.api)
-        self._app = Surroundings(Dispatcher(self.api, _nothing_there, self.reserved), rt)
+    def application(self) -> ASGIApp:
+        self.api = build_api(self.rt)
+        self.api.state.vitals = self.vitals
+        self.reserved = self.api.state.space.reserved
+        return Dispatcher(self.api, self._redirects(), self.reserved)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
-
-    @property
-    def protocol(self) -> type[asyncio.Protocol]:
-        """What speaks HTTP on a connection."""
-        return HttpToolsProtocol
-
-    @property
-    def connection_state(self) -> dict[str, Any]:
-        """What every connection is handed."""
-        return {}
-
-    def stopping(self) -> None:
-        """No new traffic should come here, and what is open should close."""
-        self.api.state.stopping = True
+    def _redirects(self) -> ASGIApp:
+        if self.engine is None:
+            return _nothing_there
+        follow = Follow(self.rt, self.engine.tiers, WebSurface(self.rt, self.api), self.engine.hooks(), self.reserved)
+        self.api.state.redirects = follow
+        return follow
 
     @asynccontextmanager
     async def background(self) -> AsyncIterator[None]:
-        """What runs beside the answers, stopped and written out at the end."""
         usage: KeyUsage = self.api.state.key_usage
-        tasks = [asyncio.create_task(usage.run(), name="key-usage")]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            with contextlib.suppress(Unavailable):  # counts of the last second, on a database that is away
-                await usage.flush()
+        async with super().background():
+            try:
+                async with self.beside("key-usage", usage.run):
+                    yield
+            finally:
+                with contextlib.suppress(Unavailable):  # counts of the last second, on a database that is away
+                    await usage.flush()
+
+
+async def _nothing_there(scope: Scope, receive: Receive, send: Send) -> None:
+    await problem_response(NoSuchPage())(scope, receive, send)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

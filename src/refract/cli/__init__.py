@@ -6,7 +6,7 @@ import structlog
 import typer
 
 from refract import __version__
-from refract.cli import keys, migrate, serve, signin
+from refract.cli import keys, migrate, serve, signin, verify
 from refract.core.errors import RefractError
 from refract.core.faults import meaning
 
@@ -19,6 +19,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("signin-link")(signin.signin_link)
 app.command("migrate")(migrate.migrate)
+app.command("verify")(verify.verify)
 app.add_typer(keys.app, name="keys")
 
 

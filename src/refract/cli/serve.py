@@ -12,7 +12,6 @@ import uvicorn
 import uvloop
 
 from refract import migrations
-from refract.app import Application
 from refract.cli.common import DataDir
 from refract.cli.server import GracefulServer
 from refract.cli.supervisor import Supervisor
@@ -23,6 +22,7 @@ from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings, load_settings, prepare_data_dir
 from refract.identity.people import ensure_owner
 from refract.identity.sessions import make_signin_link
+from refract.node import Node
 
 
 def serve(
@@ -68,7 +68,10 @@ def listen(settings: Settings) -> socket.socket:
 
 
 async def _prepare(settings: Settings) -> None:
-    """Everything that must be right before the first request: schema, owner, greeting."""
+    """Everything that must be right before the first request: schema, owner, greeting. Who only redirects may only read."""
+    if settings.role == "redirect":
+        typer.echo(f"Refract redirects at {settings.public_url}")
+        return
     db = Database(settings)
     try:
         await migrations.upgrade(db)
@@ -96,8 +99,8 @@ async def serve_process(
     settings: Settings, listener: socket.socket, ready: Callable[[], Awaitable[None]], lifeline: int | None = None
 ) -> None:
     """One process that answers, until a signal or until the parent is gone."""
-    async with running(settings, patient=True) as rt:
-        application = Application(rt)
+    async with running(settings, patient=True, makes_ids=settings.role != "redirect") as rt:
+        application = make_node(rt)
         config = uvicorn.Config(
             application,
             http=application.protocol,
@@ -115,6 +118,15 @@ async def serve_process(
             if lifeline is not None:
                 asyncio.get_running_loop().add_reader(lifeline, server.stop)
             await server.run_until_stopped(listener, ready)
+
+
+def make_node(rt: Runtime) -> Node:
+    """What this process is, by its role."""
+    if rt.settings.role in ("redirect", "worker"):
+        return Node(rt)
+    from refract.app import Application  # noqa: PLC0415 - the web app is most of what there is to load
+
+    return Application(rt)
 
 
 async def greet(rt: Runtime) -> None:

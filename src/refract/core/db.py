@@ -90,6 +90,7 @@ class Database:
         self.dialect: Dialect = settings.dialect
         self.url = url
         self.signals = Signals()
+        self._closers: list[Callable[[], Awaitable[None]]] = []
         if self.dialect == "sqlite":
             self._writer = _sqlite_engine(url, write=True)
             self._reader = _sqlite_engine(url, write=False)
@@ -165,7 +166,13 @@ class Database:
         if around.session is not None and not around.failed:
             await _run_hooks(around.session)
 
+    def before_close(self, closer: Callable[[], Awaitable[None]]) -> None:
+        """For whoever holds connections of their own."""
+        self._closers.append(closer)
+
     async def close(self) -> None:
+        while self._closers:
+            await self._closers.pop()()
         await self._writer.dispose()
         if self._reader is not self._writer:
             await self._reader.dispose()

@@ -15,7 +15,7 @@ from refract.identity.errors import OriginUnproven, SigninLinkSpent
 from refract.identity.models import Scope, UserRole
 from refract.identity.rendering import respond, shown, visit_cookie
 from refract.identity.schemas import KeyCreate, KeyOut
-from refract.web import csrf
+from refract.web import csrf, returning
 from refract.web.toolkit import Rt, page_router
 
 router = page_router()
@@ -52,7 +52,8 @@ async def sign_in(token: str, request: Request, rt: Rt) -> Response:
             await sessions.end_session(session, old)
         cookie = await sessions.begin_session(session, rt, user, request.headers.get("user-agent", ""))
         await audit.note(session, rt, "signed_in", actor=user, detail="one-time link")
-    response = RedirectResponse("/", 303)
+    response = RedirectResponse(returning.wanted(request, rt) or "/", 303)
+    returning.forget(response, rt)
     set_session_cookie(response, rt, cookie)
     return response
 

@@ -47,6 +47,8 @@ class Surroundings:
     """The outermost layer, round pages, API and redirects alike. Redirects bring their own headers and carry no request id."""
 
     def __init__(self, app: ASGIApp, rt: Runtime) -> None:
+        self.closing = False
+        """Set before the process stops: every further answer then closes its connection."""
         self._app = app
         self._https = rt.settings.https
         self._max_body = rt.settings.max_body_bytes
@@ -62,7 +64,7 @@ class Surroundings:
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
         scope.setdefault("state", {})["request_id"] = request_id
-        answer = _Answer(send, scope, request_id, https=self._https)
+        answer = _Answer(send, scope, request_id, https=self._https, closing=self.closing)
         began = perf_counter()
         try:
             if wrong := self._refuse(scope):
@@ -112,11 +114,12 @@ class _Bounded:
 class _Answer:
     """Adds what is missing to the head of an answer."""
 
-    def __init__(self, send: Send, scope: Scope, request_id: str, *, https: bool) -> None:
+    def __init__(self, send: Send, scope: Scope, request_id: str, *, https: bool, closing: bool) -> None:
         self._send = send
         self._scope = scope
         self._request_id = request_id
         self._https = https
+        self._closing = closing
         self.started = False
         self.status = 0
 
@@ -130,8 +133,11 @@ class _Answer:
 
     def _completed(self, headers: Headers) -> Headers:
         present = {name.lower() for name, _ in headers}
-        if not self._scope["state"].get("redirect"):
-            headers.append((b"x-request-id", self._request_id.encode()))
+        if self._closing and b"connection" not in present:
+            headers.append((b"connection", b"close"))
+        if self._scope["state"].get("redirect"):
+            return headers  # the same as those of the lane, so that nobody can tell which of them answered
+        headers.append((b"x-request-id", self._request_id.encode()))
         content_type = next((value for name, value in headers if name.lower() == b"content-type"), b"")
         headers += [(name, value) for name, value in security_headers(content_type, https=self._https) if name not in present]
         headers += [(name, value) for name, value in self._scope["state"].get("rate_headers", ()) if name not in present]

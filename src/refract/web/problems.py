@@ -1,7 +1,7 @@
 """Problems: RFC 9457 for programs, a page for people. One table maps kinds of errors to HTTP."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -157,8 +157,12 @@ def from_validation(error: RequestValidationError) -> RefractError:
     for one in found:
         if one["type"] == "json_invalid":
             return MalformedBody(why=str(one.get("ctx", {}).get("error", "it is not JSON")) + ".")
-    fields = [FieldError(_field(one["loc"]), _sentence(one)) for one in found]
-    return ValidationFailed(errors=fields)
+    return ValidationFailed(errors=field_errors(found))
+
+
+def field_errors(found: Sequence[Any]) -> list[FieldError]:
+    """What pydantic found wrong, field by field."""
+    return [FieldError(_field(one["loc"]), _sentence(one)) for one in found]
 
 
 def _field(location: tuple[Any, ...]) -> str:
