@@ -135,22 +135,14 @@ def judge(title: str, seed: int, journal: Journal, restarts: int, took: list[flo
     return report
 
 
-async def prove(home: Path, dialect: str, size: Size, seed: int) -> list[Report]:
+async def prove(home: Path, dialect: str, size: str, seed: int) -> list[Report]:
     reports = []
     for part in (by_the_parent, behind_nginx):
         place = home / part.__name__
         place.mkdir()
-        reports.append(await part(place, dialect, size, seed))
+        reports.append(await part(place, dialect, SIZES[size], seed))
     return reports
 
 
 def main(arguments: list[str]) -> int:
-    chosen = stage.options(arguments, __doc__, "sqlite,postgresql")
-    held = True
-    for dialect in chosen.databases:
-        with stage.home() as place:
-            for report in asyncio.run(prove(place, dialect, SIZES[chosen.size], chosen.seed)):
-                held = report.show() and held
-                if chosen.save:
-                    report.save(report.title.replace(": ", "-").replace(", ", "-").replace(" ", "-"))
-    return 0 if held else 1
+    return stage.main("restart", arguments, __doc__, "sqlite,postgresql", prove)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from proofs.harness.journal import Journal, Kind, Outcome, Record
 from proofs.harness.wire import Answer, Cut, Wire, get, request
 
-KNOCK_AGAIN = 0.01
+KNOCK_AGAIN = 0.05
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36"
 
 

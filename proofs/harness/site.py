@@ -89,6 +89,11 @@ class Site:
         with self._log.open("ab") as sink:
             self._process = subprocess.Popen(command, stdout=sink, stderr=sink, env=self.environment(), cwd=ROOT)
 
+    def buried(self) -> None:
+        """Wait for the death of a process that was killed."""
+        assert self._process is not None
+        self._process.wait()
+
     async def until_serving(self, seconds: float = PATIENCE) -> float:
         """Wait for the first answer; how long it took."""
         began = time.monotonic()

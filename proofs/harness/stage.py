@@ -5,11 +5,14 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import uvloop
+
+from proofs.harness.report import Report
 from refract.core.runtime import Runtime
 from refract.identity import keys
 from refract.identity.models import Scope, User
@@ -59,24 +62,27 @@ async def plant(rt: Runtime, count: int, *, prefix: str = "link", host: str = "e
     return [Planted(card.link.id, card.names[0], card.link.destination) for card in cards]
 
 
-class Options(NamedTuple):
-    """What the command line of a proof says."""
-
-    size: str
-    seed: int
-    databases: list[str]
-    save: bool
+Prove = Callable[[Path, str, str, int], Coroutine[Any, Any, list[Report]]]
+"""From an empty directory, a database, a size and a seed to what was found."""
 
 
-def options(arguments: list[str], description: str | None, databases: str) -> Options:
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(name: str, arguments: list[str], description: str | None, databases: str, prove: Prove) -> int:
+    """The command line of a proof: 0 when every promise held, on every database asked for."""
+    parser = argparse.ArgumentParser(prog=f"make proof {name}", description=description, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--size", choices=("short", "full"), default="full")
     parser.add_argument("--seed", type=int, help="Left out: a random one, printed.")
     parser.add_argument("--database", default=databases, help=f"By comma, of sqlite, postgresql and mysql. Left out: {databases}.")
     parser.add_argument("--save", action="store_true", help="Write the figures to proofs/results.")
     given = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
-    return Options(given.size, seed, given.database.split(","), given.save)
+    held = True
+    for dialect in given.database.split(","):
+        with home() as place:
+            for number, report in enumerate(uvloop.run(prove(place, dialect, given.size, seed))):
+                held = report.show() and held
+                if given.save:
+                    report.save(f"{name}-{dialect}-{number + 1}")
+    return 0 if held else 1
 
 
 @contextmanager

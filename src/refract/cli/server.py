@@ -15,8 +15,8 @@ import structlog
 import uvicorn
 from uvicorn.server import Server
 
-from refract.app import Application
 from refract.cli.listener import fall_silent
+from refract.node import Node
 
 POLL_SECONDS = 0.02
 HARD_SECONDS = 10.0
@@ -25,7 +25,7 @@ HARD_SECONDS = 10.0
 class GracefulServer(Server):
     """Serves until a signal, then lets every request that was sent be answered."""
 
-    def __init__(self, config: uvicorn.Config, application: Application) -> None:
+    def __init__(self, config: uvicorn.Config, application: Node) -> None:
         super().__init__(config)
         self._application = application
         self._grace = application.rt.settings.stop_grace_seconds
@@ -78,8 +78,7 @@ class GracefulServer(Server):
             task.cancel()
 
     def _announce(self) -> None:
-        """Every answer from here on says that it is the last on its connection; uvicorn closes after one that does."""
-        self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
+        """Let answers that are being made say that they are the last on their connection; of later ones the application sees to it."""
         for connection in self.server_state.connections:
             cycle = getattr(connection, "cycle", None)
             if cycle is not None and not cycle.response_started:
