@@ -14,6 +14,7 @@ from proofs.harness.journal import Journal, Kind, Outcome, Record
 from proofs.harness.wire import Answer, Cut, Wire, get, request
 
 KNOCK_AGAIN = 0.05
+PATIENCE = 30.0
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36"
 
 
@@ -67,9 +68,10 @@ class Load:
         bounds: Bounds,
         *,
         pause: Callable[[], float] | None = None,
-        patience: float = 30.0,
+        stay: Callable[[], int] | None = None,
         retry: bool = False,
     ) -> None:
+        """`pause` is the rest between two requests, `stay` how many requests a connection is used for before a new one is opened."""
         self._port = port
         self._journal = journal
         self._make = make
@@ -77,7 +79,7 @@ class Load:
         self._left = bounds.requests
         self._seconds = bounds.seconds
         self._pause = pause
-        self._patience = patience
+        self._stay = stay
         self._retry = retry
         self._stopped = False
         self.seen: Callable[[Record, Answer], None] | None = None
@@ -95,7 +97,11 @@ class Load:
 
     async def _client(self) -> None:
         wire: Wire | None = None
+        leave = self._stay() if self._stay else 0
         while not self._over:
+            if wire is not None and leave and wire.answered >= leave and self._stay:
+                wire.close()
+                wire, leave = None, self._stay()
             self._left -= 1
             number = self._journal.new_id()
             ask = self._make(number)
@@ -115,7 +121,7 @@ class Load:
             if wire is None or not wire.usable:
                 wire = await Wire.open(self._port)
             outcome = Outcome.CUT
-            answer = await wire.ask(ask.data, self._patience)
+            answer = await wire.ask(ask.data, PATIENCE)
             outcome = Outcome.ANSWERED
         except Cut as cut:
             if wire is not None and wire.answered and not cut.received:

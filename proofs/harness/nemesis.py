@@ -6,11 +6,30 @@ import json
 import os
 import random
 import signal
+import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tools.servers import Server
+
+BLOW = """
+import os, signal, sys, time
+time.sleep(float(sys.argv[1]))
+pids = [int(word) for word in sys.argv[2:]]
+latest = time.monotonic() + 0.3
+while time.monotonic() < latest:
+    with open(f"/proc/{pids[0]}/stat", "rb") as file:
+        if file.read().rpartition(b")")[2].split()[0] == b"R":
+            break
+at = time.monotonic()
+for pid in pids:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+print(at)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +54,16 @@ class Nemesis:
     async def wait(self, least: float, most: float) -> None:
         await asyncio.sleep(self.random.uniform(least, most))
 
-    def kill(self, pid: int, victim: str) -> float:
-        """SIGKILL; the moment it was sent."""
-        at = time.monotonic()
-        self._send(pid, signal.SIGKILL)
-        self._note(Fault("SIGKILL", victim, pid, at, at))
+    async def kill(self, victim: str, *pids: int) -> float:
+        """SIGKILL to one or to several at once, while the first of them is at work; the moment it was sent.
+
+        By a process of its own: between two steps of the client's event loop the server may have answered all there is to answer.
+        """
+        words = [str(self.random.uniform(0, 0.05)), *map(str, pids)]
+        helper = await asyncio.create_subprocess_exec(sys.executable, "-I", "-S", "-c", BLOW, *words, stdout=asyncio.subprocess.PIPE)
+        said, _ = await helper.communicate()
+        at = float(said)
+        self._note(Fault("SIGKILL", victim, pids[0], at, at))
         return at
 
     async def pause(self, pid: int, victim: str, seconds: float) -> None:

@@ -130,6 +130,10 @@ class Site:
         """Those server processes that wait for connections by now."""
         return [pid for pid in self.servers() if proc.polls_a_listener(pid, self.port)]
 
+    def holding(self) -> list[int]:
+        """Those server processes that have somebody connected."""
+        return sorted(set(proc.connections(self.port, self.servers()).values()))
+
     def ingester(self) -> int | None:
         """The process that applies this site's spools at the moment."""
         return proc.lock_holder(self.settings().effective_spool_dir / "ingester.lock")

@@ -93,8 +93,7 @@ class Wire(asyncio.Protocol):
 
     # -- the transport's side
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP has no other kind
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
