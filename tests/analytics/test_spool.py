@@ -410,8 +410,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, sync: str
     for _ in range(turns):
         acknowledged = int(process.stdout.readline())
     process.send_signal(signal.SIGKILL)
-    rest = process.stdout.read().split("\n")[:-1]
-    process.wait()
+    rest = process.communicate()[0].split("\n")[:-1]
     acknowledged = int(rest[-1]) if rest else acknowledged
 
     (spool,) = spools(tmp_path)

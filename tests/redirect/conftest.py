@@ -98,6 +98,7 @@ class Station:
         config.load()
         self.make = lambda: protocol(config, self.state, {STATE: self.traffic}, asyncio.get_running_loop())
         self.port = 0
+        self.clients: list[Client] = []
 
     @staticmethod
     def entry(number: int, **more: Any) -> Entry:
@@ -112,7 +113,8 @@ class Station:
         return list(self.state.connections)
 
     async def connect(self) -> Client:
-        return Client(*await asyncio.open_connection("127.0.0.1", self.port))
+        self.clients.append(Client(*await asyncio.open_connection("127.0.0.1", self.port)))
+        return self.clients[-1]
 
     def clicks(self) -> list[Click]:
         state, position, got = look_at(self.spool.directory), Position(), []
@@ -145,6 +147,8 @@ def station(tmp_path: Path) -> Callable[..., Any]:
             server.close()
             for connection in here.connections:
                 connection.transport.abort()
+            for client in here.clients:
+                client.writer.transport.abort()
             await asyncio.sleep(0)
             here.traffic.stop()
             here.spool.close()
