@@ -256,3 +256,14 @@ def test_a_name_that_was_created_is_not_unknown_any_more() -> None:
     assert b"new" not in unknown
     assert not unknown.add(b"new", began)  # looked up before the name was there
     assert b"new" not in unknown
+
+
+def test_forgetting_twice_at_one_moment_is_forgetting_once() -> None:
+    clock = ManualClock(START)
+    table = Table(4, monotonic=clock.monotonic)
+    table.forget_key("x")
+    table.forget_key("x")
+    clock.advance(11)
+    table.forget_key("y")
+
+    assert table.fill(b"/x", Entry(1, 1, b""), clock.monotonic(), "x")
