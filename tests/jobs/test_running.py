@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import pytest
 from sqlalchemy import select, text, update
 
+from refract.core.db import Database
 from refract.core.runtime import Runtime
-from refract.core.signals import Signals
 from refract.jobs.models import Job, JobStatus
 from refract.jobs.payload import Payload
 from refract.jobs.queue import enqueue, fence
@@ -95,7 +95,7 @@ async def test_postgresql_wakes_a_worker_in_another_process_without_a_poll(real:
 
 @only_postgresql
 async def test_a_listening_connection_that_was_cut_is_made_again(real: Runtime) -> None:
-    deaf = replace(_with(real, job_poll_seconds=600.0), signals=Signals())  # only PostgreSQL can wake it
+    deaf = replace(_with(real, job_poll_seconds=600.0), db=Database(real.settings))  # only PostgreSQL can wake it
     worker = Worker(deaf, Registry.of(HANDLERS))
     await worker.start()
 
@@ -105,6 +105,7 @@ async def test_a_listening_connection_that_was_cut_is_made_again(real: Runtime) 
         await eventually(lambda: _done(real), 10, "the notification")
         await _listeners(real, 1, cut=True)
     await worker.stop()
+    await deaf.db.close()
 
 
 async def _listeners(rt: Runtime, wanted: int, *, cut: bool = False) -> bool:

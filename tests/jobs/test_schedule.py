@@ -14,7 +14,7 @@ from refract.jobs.registry import Registry
 from refract.jobs.schedule import Every, Scheduler
 from refract.jobs.worker import Worker
 from tests.jobs.conftest import eventually, jobs
-from tests.jobs.work import HANDLERS, Once, Ping
+from tests.jobs.work import HANDLERS, Once, Ping, traces
 
 MINUTELY = Every(Ping(n=1), seconds=60)
 DAILY = Every(Once(n=2), daily=time(3, 30))
@@ -41,8 +41,8 @@ def test_a_beat_is_one_thing(beat: dict[str, object]) -> None:
         Every(Ping(), **beat)  # type: ignore[arg-type]
 
 
-async def test_two_schedulers_give_each_slot_once(rt: Runtime, settings: Settings, clock: ManualClock) -> None:
-    other = Runtime(settings=settings, db=Database(settings), clock=clock, ids=rt.ids, secret=rt.secret)
+async def test_two_schedulers_give_each_slot_once(rt: Runtime, traced: Settings, clock: ManualClock) -> None:
+    other = Runtime(settings=traced, db=Database(traced), clock=clock, ids=rt.ids, secret=rt.secret)
     schedulers = [Scheduler(rt, [MINUTELY, DAILY]), Scheduler(other, [MINUTELY, DAILY])]
     for _ in range(30):
         await asyncio.gather(*(scheduler.tick() for scheduler in schedulers))
@@ -52,6 +52,7 @@ async def test_two_schedulers_give_each_slot_once(rt: Runtime, settings: Setting
 
     runs = [job.created_at for job in await jobs(rt) if job.kind == Ping.kind]
     assert [(run - runs[0]).total_seconds() // 60 for run in runs] == list(range(10))
+    assert len(await traces(rt, "ping")) == 10
     assert len([job for job in await jobs(rt) if job.kind == Once.kind]) == 1
 
 

@@ -125,7 +125,6 @@ async def test_a_handler_beyond_its_budget_is_stopped_and_tried_again(rt: Runtim
 
 
 async def test_a_job_finished_in_the_handlers_own_transaction_is_done_once(rt: Runtime, traced: Settings) -> None:
-    assert traced
     await _enqueue(rt, Once(n=1))
     await Worker(rt, Registry.of(HANDLERS)).run_due()
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +113,9 @@ class Station:
         return list(self.state.connections)
 
     async def connect(self) -> Client:
-        self.clients.append(Client(*await asyncio.open_connection("127.0.0.1", self.port)))
-        return self.clients[-1]
+        client = Client(*await asyncio.open_connection("127.0.0.1", self.port))
+        self.clients.append(client)
+        return client
 
     def clicks(self) -> list[Click]:
         state, position, got = look_at(self.spool.directory), Position(), []
@@ -129,7 +130,7 @@ def run(request: pytest.FixtureRequest) -> Iterator[Callable[[Awaitable[None]], 
     """Run a story on either event loop: the product serves on uvloop, asyncio keeps us honest about the interface."""
     factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
-        yield lambda story: runner.run(story)  # type: ignore[arg-type]
+        yield runner.run  # type: ignore[misc]
 
 
 @pytest.fixture
@@ -148,8 +149,9 @@ def station(tmp_path: Path) -> Callable[..., Any]:
             for connection in here.connections:
                 connection.transport.abort()
             for client in here.clients:
-                client.writer.transport.abort()
-            await asyncio.sleep(0)
+                client.writer.close()
+                with suppress(ConnectionError):
+                    await client.writer.wait_closed()
             here.traffic.stop()
             here.spool.close()
 

@@ -61,7 +61,9 @@ class Broken(Exception):
         self.offset = offset
 
 
-def frame(kind: int, target: int, time_ns: int, flags: int, network: bytes, agent: bytes, referrer: bytes, query: bytes) -> bytes:
+def frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot path
+    kind: int, target: int, time_ns: int, flags: int, network: bytes, agent: bytes, referrer: bytes, query: bytes
+) -> bytes:
     """The frame of one click. Trimming happens here and nowhere else, so no caller can keep more than is allowed.
 
     `network` comes from `core.address.network_of`: the address is anonymous before it arrives.
@@ -125,6 +127,14 @@ def frame_length(data: bytes, at: int, base: int) -> int:
     if not LEAST_FRAME <= length <= MOST_FRAME:
         raise Broken(base + at)
     return length
+
+
+def mended(data: bytes) -> bool:
+    """Whether these bytes are one whole frame but for the length it announces."""
+    length = len(data)
+    if not LEAST_FRAME <= length <= MOST_FRAME:
+        return False
+    return crc32(length.to_bytes(2, "little") + data[2:-_SUM]) == int.from_bytes(data[-_SUM:], "little")
 
 
 def _click(body: bytes, offset: int) -> Click:

@@ -69,12 +69,17 @@ class Spool:
         self.kept += kept
         if kept < len(frames):
             self.not_kept += len(frames) - kept
-            self._problem = self._problem or errno.ENOSPC  # a short write gives no reason; this is the usual one
+            self._blame(errno.ENOSPC)  # a short write gives no reason; this is the usual one
             if well:
                 _logger.error("clicks are not being kept: %s", self.problem)
         if self._noted != self.not_kept:
             self._note()
         return kept
+
+    def _blame(self, reason: int) -> None:
+        """Name a reason where no better one is known."""
+        if self._problem is None:
+            self._problem = reason
 
     def close(self) -> None:
         """Let go of the lock: from here on the ingester may finish and remove this spool."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from refract.analytics.frames import LEAST_FRAME, SEGMENT_HEAD, Broken, Click, clicks, frame_length, segment_head
+from refract.analytics.frames import LEAST_FRAME, SEGMENT_HEAD, Broken, Click, clicks, frame_length, mended, segment_head
 from refract.analytics.spool import ABOUT, LOCK, NOT_KEPT, SUFFIX, UNBORN, segment_name
 
 _READ: Final = 1 << 20
@@ -154,7 +154,7 @@ def set_aside(spool: SpoolState, damage: Damage) -> Path:
     unfinished = path.with_suffix(".new")
     with (spool.directory / segment_name(damage.segment)).open("rb") as source:
         source.seek(damage.offset)
-        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
             target.write(source.read(damage.size))
             target.flush()
             os.fsync(target.fileno())
@@ -207,9 +207,20 @@ def _end(spool: SpoolState, position: Position, size: int, damaged: bool, got: l
     segment, offset = position
     rest = max(0, size - offset)
     onward = Position(segment + 1)
-    if rest and (damaged or segment < spool.segments[-1]):
+    if rest and (damaged or segment < spool.segments[-1] or _was_whole(_read(spool.directory / segment_name(segment), offset, rest))):
         return Batch(segment, got or [], onward, damage=Damage(segment, offset, rest))
     return Batch(segment, got or [], onward, torn=rest)
+
+
+def _was_whole(tail: bytes) -> bool:
+    """Whether what looks torn is not: a frame that was written whole and whose length has changed since, or one that hides others."""
+    if mended(tail):
+        return True
+    for begin in range(1, len(tail) - LEAST_FRAME + 1):
+        with suppress(Broken, StopIteration):
+            next(clicks(tail[begin:], 0))
+            return True
+    return False
 
 
 def _parse(data: bytes, base: int, limit: int) -> tuple[list[Click], Broken | None]:

@@ -1,6 +1,7 @@
 """`refract serve`."""
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import Awaitable, Callable
@@ -54,10 +55,13 @@ def listen(settings: Settings) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((settings.host, settings.port))
         listener.listen(4096)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
+        port = getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES)
         raise ConfigurationError(
-            problem=f"Cannot listen on {settings.host} port {settings.port}: {error.strerror}.",
-            remedy="Stop what uses it, or choose another with --port or REFRACT_PORT.",
+            problem=f"Cannot listen on {settings.host} port {settings.port}: {getattr(error, 'strerror', None) or 'this is no host name'}.",
+            remedy="Stop what uses it, or choose another with --port or REFRACT_PORT."
+            if port
+            else "Name an address of this machine with --host or REFRACT_HOST.",
         ) from error
     listener.setblocking(False)
     return listener

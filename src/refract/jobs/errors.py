@@ -15,7 +15,7 @@ class JobNotDead(Conflict):
     """This job is {status}: only a dead one can be tried again."""
 
 
-class TryAgain(Exception):  # noqa: N818 - a request to the worker, not a fault of the program
+class TryAgain(Exception):
     """Raised by a handler for what may pass by itself. `after` overrules the next pause, as a server's Retry-After would."""
 
     def __init__(self, code: str, message: str, *, after: float | None = None) -> None:

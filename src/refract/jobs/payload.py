@@ -36,6 +36,9 @@ class Payload(BaseModel):
         """Two payloads that ask for the same are equal, whoever is working on one of them."""
         return type(other) is type(self) and self.__dict__ == other.__dict__
 
+    def __hash__(self) -> int:
+        return hash((type(self), self.model_dump_json()))
+
     @property
     def claim(self) -> Claim | None:
         """The claim it came with; None when nobody claimed it, as when a command calls a handler itself."""

@@ -111,7 +111,7 @@ class Worker:
                 await asyncio.wait_for(self._wake.wait(), pause)
 
     async def _repeat(self, name: str, step: Callable[[], Awaitable[float]]) -> None:
-        while True:
+        while True:  # noqa: ASYNC110 - the step itself says how long to pause
             await asyncio.sleep(await self._outlive(name, step))
 
     async def _outlive(self, name: str, step: Callable[[], Awaitable[float]]) -> float:

@@ -46,8 +46,10 @@ async def trim(session: WriteSession, before: datetime, most: int) -> int:
     The newest of the old ones stays: by it readers see that they missed nothing, and SQLite gives no number twice.
     """
     newest = await session.scalar(select(func.max(FeedEntry.number)).where(FeedEntry.at < before))
+    if newest is None:
+        return 0
     old = select(FeedEntry.number).where(FeedEntry.at < before, FeedEntry.number < newest).order_by(FeedEntry.at).limit(most)
-    numbers = list(await session.scalars(old)) if newest is not None else []
+    numbers = list(await session.scalars(old))
     if numbers:
         await session.execute(delete(FeedEntry).where(FeedEntry.number.in_(numbers)))
     return len(numbers)

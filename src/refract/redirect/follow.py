@@ -5,6 +5,7 @@ knows the names is handed in, and so are the hooks that count a click and keep a
 """
 
 import asyncio
+from collections.abc import Container
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -55,11 +56,14 @@ _GONE: dict[State, type[LinkGone]] = {"expired": LinkExpired, "disabled": LinkDi
 class Follow:
     """The ASGI application behind every name and code."""
 
-    def __init__(self, rt: Runtime, lookup: Lookup, surface: Surface, hooks: Hooks | None = None) -> None:
+    def __init__(
+        self, rt: Runtime, lookup: Lookup, surface: Surface, hooks: Hooks | None = None, reserved: Container[str] = frozenset()
+    ) -> None:
         self.rt = rt
         self.lookup = lookup
         self.surface = surface
         self.hooks = hooks or Hooks()
+        self.reserved = reserved
         self._allowed = rt.settings.misses_per_minute
         self._misses = MemoryBuckets(size=self._allowed, per_second=self._allowed / 60)
 
@@ -274,7 +278,7 @@ def _without_body(send: Send) -> Send:
 
 def _not_allowed(method: str) -> MethodNotAllowed:
     refused = MethodNotAllowed(method=method[:20])
-    refused.headers = {"Allow": ", ".join(_METHODS)}  # type: ignore[attr-defined]  # read by problem_headers
+    refused.headers = {"Allow": ", ".join(_METHODS)}  # read by problem_headers
     return refused
 
 

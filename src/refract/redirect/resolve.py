@@ -39,6 +39,7 @@ class Found:
     id: int
     name: str
     """The name as it was chosen, or the code: what the short URL ends with."""
+    by_code: bool = False
     template: Template | None = None
     redirect_status: int = 302
     status: str = "active"
