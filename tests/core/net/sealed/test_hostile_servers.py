@@ -83,6 +83,14 @@ def reset_after(raw: bytes) -> Handler:
     return handler
 
 
+def announces_and_waits(length: int) -> Handler:
+    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % length)
+        await silence(request, writer)
+
+    return handler
+
+
 async def silence(_request: Request, _writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(60)
 
@@ -95,6 +103,7 @@ async def _ending(fetcher: Fetcher, budget: float = 20) -> FetchError:
 
 TOO_LARGE = {
     "10 GB announced": flood(HEAD + b"Content-Length: 10737418240\r\n\r\n", b"x" * 65536),
+    "10 GB announced, never sent": announces_and_waits(10 * 1024 * MIB),
     "endless, no length": flood(HEAD + b"Connection: close\r\n\r\n", b"x" * 65536),
     "endless chunks": flood(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"8000\r\n" + b"x" * 0x8000 + b"\r\n"),
     "endless crumbs": flood(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 1000),
@@ -105,6 +114,8 @@ TOO_LARGE = {
     "endless headers": flood(HEAD, b"X-Many: 1\r\n" * 1000),
     "65 headers": sends(HEAD + b"X-Many: 1\r\n" * 64 + b"Content-Length: 0\r\n\r\n"),
     "endless status line": flood(b"HTTP/1.1 200 ", b"O" * 65536),
+    "2 MiB and a byte, no length": sends(HEAD + b"Connection: close\r\n\r\n" + b"x" * (2 * MIB + 1)),
+    "more interim answers than fit a head": sends(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 3000 + answer("200 OK")),
     "endless interim answers": flood(b"", b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 1000),
 }
 
@@ -122,6 +133,12 @@ async def test_too_large_and_never_in_memory(net: Internet, fetcher: Fetcher, se
     assert type(ended) is TooLarge
     assert not ended.again
     assert peak < 32 * MIB
+
+
+async def test_almost_two_mebibytes_fit(net: Internet, fetcher: Fetcher) -> None:
+    net.sites["/"] = page(b"x" * (2 * MIB - 200))
+
+    assert len((await fetcher.fetch("http://good.test/")).body) == 2 * MIB - 200
 
 
 TIMED_OUT = {
