@@ -2,10 +2,7 @@
 
 import asyncio
 import gzip
-import socket
-import struct
 import tracemalloc
-import zlib
 from collections.abc import AsyncIterator
 
 import pytest
@@ -24,9 +21,8 @@ from refract.core.net import (
     Unreachable,
 )
 from refract.core.net.limits import MIB
-from tests.core.net.sealed.internet import Handler, Internet, Names, Request, answer, page, redirect, sends
-
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+from tests.core.net.sealed.internet import Internet, Names, Request, answer, page, redirect, sends
+from tests.core.net.sealed.servers import HEAD, announces_and_waits, bomb, drip, flood, reset_after, silence
 
 
 @pytest.fixture(autouse=True)
@@ -34,65 +30,6 @@ async def _upper_bound() -> AsyncIterator[None]:
     """Generous: no test here may need it."""
     async with asyncio.timeout(30):
         yield
-
-
-def flood(head: bytes, piece: bytes) -> Handler:
-    async def handler(_request: Request, writer: asyncio.StreamWriter) -> None:
-        writer.write(head)
-        while True:
-            writer.write(piece)
-            await writer.drain()
-
-    return handler
-
-
-def drip(head: bytes, piece: bytes, seconds: float = 0.02) -> Handler:
-    async def handler(_request: Request, writer: asyncio.StreamWriter) -> None:
-        writer.write(head)
-        while True:
-            writer.write(piece)
-            await writer.drain()
-            await asyncio.sleep(seconds)
-
-    return handler
-
-
-def bomb() -> Handler:
-    """Ten gigabytes of blanks, packed into ten megabytes: one block, flushed so that it can be repeated."""
-    packer = zlib.compressobj(9, wbits=31)
-    head = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH)
-    block = packer.compress(b" " * MIB) + packer.flush(zlib.Z_FULL_FLUSH)
-
-    async def handler(_request: Request, writer: asyncio.StreamWriter) -> None:
-        writer.write(HEAD + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n" + head)
-        for _ in range(10_240):
-            writer.write(block)
-            await writer.drain()
-
-    return handler
-
-
-def reset_after(raw: bytes) -> Handler:
-    async def handler(_request: Request, writer: asyncio.StreamWriter) -> None:
-        writer.write(raw)
-        await writer.drain()
-        await asyncio.sleep(0.05)
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        writer.transport.abort()
-
-    return handler
-
-
-def announces_and_waits(length: int) -> Handler:
-    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
-        writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % length)
-        await silence(request, writer)
-
-    return handler
-
-
-async def silence(_request: Request, _writer: asyncio.StreamWriter) -> None:
-    await asyncio.sleep(60)
 
 
 async def _ending(fetcher: Fetcher, budget: float = 20) -> FetchError:
