@@ -130,9 +130,13 @@ class Site:
         """Those server processes that wait for connections by now."""
         return [pid for pid in self.servers() if proc.polls_a_listener(pid, self.port)]
 
+    def connected(self) -> dict[int, int]:
+        """By the port of each client's end, the server process it is connected to."""
+        return proc.connections(self.port, self.servers())
+
     def holding(self) -> list[int]:
         """Those server processes that have somebody connected."""
-        return sorted(set(proc.connections(self.port, self.servers()).values()))
+        return sorted(set(self.connected().values()))
 
     def ingester(self) -> int | None:
         """The process that applies this site's spools at the moment."""
