@@ -19,7 +19,6 @@ from tests.conftest import make_settings
 from tests.proxy import Proxy, proxied
 from tests.redirect.nodes import Place, open_place
 
-
 pytestmark = pytest.mark.parametrize("database", ["postgresql", "mysql"], indirect=True)
 """A file is never away; servers are."""
 

@@ -73,9 +73,7 @@ async def test_everything_the_answer_needs_comes_with_the_one_question(place: Pl
 
 async def test_a_list_is_told_from_a_link(place: Place, rt: Runtime) -> None:
     async with rt.db.write() as session:
-        session.add(
-            Name(key="reading", name="reading", kind="list", target_id=7, head="", middle="", tail="", created_at=rt.clock.now())
-        )
+        session.add(Name(key="reading", name="reading", kind="list", target_id=7, head="", middle="", tail="", created_at=rt.clock.now()))
 
     found = await place.engine.tiers.find("Reading")
 
