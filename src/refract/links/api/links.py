@@ -6,7 +6,7 @@ from fastapi import Query, Response
 
 from refract.core.errors import Stale
 from refract.core.page import Cursors, InvalidCursor
-from refract.core.schema import Id, When
+from refract.core.schema import Id, Timestamp
 from refract.identity.access import Right
 from refract.identity.actors import Reader, Writer
 from refract.identity.errors import AdministratorsOnly
@@ -62,9 +62,9 @@ async def list_links(
     status: Annotated[LinkState | None, Query(description="As it is now; left out, everything but deleted links.")] = None,
     tag: Annotated[str | None, Query(max_length=200, description="A shared tag.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Words that name, title, notes or destination must contain.")] = None,
-    sort: Annotated[Sort, Query(description="The newest or the most first.")] = Sort.CREATED,
-    created_after: Annotated[When | None, Query(description="Made at this moment or later.")] = None,
-    created_before: Annotated[When | None, Query(description="Made before this moment.")] = None,
+    sort: Sort = Sort.CREATED,
+    created_after: Annotated[Timestamp | None, Query(description="Made at this moment or later.")] = None,
+    created_before: Annotated[Timestamp | None, Query(description="Made before this moment.")] = None,
 ) -> LinkPage:
     """My links, those shared with me, everybody's public ones, or for administrators all; newest or most first."""
     if owner == OwnerFilter.ALL and not actor.is_admin:
