@@ -32,8 +32,8 @@ async def person(session: WriteSession, rt: Runtime, name: str, **given: Any) ->
     email = given.pop("email", f"{name}@example.com")
     fields = {
         "issuer": "https://id.test", "subject": name, "email": email, "email_folded": fold_email(email), "email_verified": True,
-        "display_name": name.title(), "preferences": {}, "plan": "free", "role": UserRole.USER, "status": UserStatus.ACTIVE, "created_at": now,
-        "last_sync_at": now,
+        "display_name": name.title(), "preferences": {}, "plan": "free", "role": UserRole.USER, "status": UserStatus.ACTIVE,
+        "created_at": now, "last_sync_at": now,
     }  # fmt: skip
     user = User(id=rt.ids.next_id(), **{**fields, **given})
     session.add(user)

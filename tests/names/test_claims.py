@@ -51,7 +51,9 @@ async def test_all_names_of_a_target_or_none(rt: Runtime) -> None:
     async with rt.db.write() as session:
         await service.claim_for(session, make.space(rt), Kind.LINK, 1, ["taken"])
     async with rt.db.write() as session:
-        refused = await service.claim(session, make.space(rt), Kind.LINK, {2: ["free", "taken"], 3: ["free"], 4: ["admin"], 5: ["no good"], 6: []})
+        refused = await service.claim(
+            session, make.space(rt), Kind.LINK, {2: ["free", "taken"], 3: ["free"], 4: ["admin"], 5: ["no good"], 6: []}
+        )
 
     assert {target: type(error) for target, error in refused.items()} == {2: SlugTaken, 4: SlugReserved, 5: InvalidSlug}
     assert await _held(rt) == {"taken": ("link", 1), "free": ("link", 3)}
@@ -119,7 +121,9 @@ async def _code_of_a_link(rt: Runtime, ada: User) -> str:
 
 
 @pytest.mark.parametrize("twist", [str, str.lower, str.upper, str.swapcase])
-async def test_seed_001_a_name_cannot_be_the_code_of_a_link_in_any_case(rt: Runtime, clock: ManualClock, ada: User, twist: type[str]) -> None:
+async def test_seed_001_a_name_cannot_be_the_code_of_a_link_in_any_case(
+    rt: Runtime, clock: ManualClock, ada: User, twist: type[str]
+) -> None:
     code = await _code_of_a_link(rt, ada)
     clock.advance(86_400 * 30)
 
@@ -131,7 +135,9 @@ async def test_seed_001_a_name_cannot_be_the_code_of_a_link_in_any_case(rt: Runt
 
 
 @pytest.mark.parametrize("seconds", [-59, 0, 59])
-async def test_a_name_that_reads_as_a_code_of_about_now_is_refused_though_no_link_has_it(rt: Runtime, clock: ManualClock, seconds: int) -> None:
+async def test_a_name_that_reads_as_a_code_of_about_now_is_refused_though_no_link_has_it(
+    rt: Runtime, clock: ManualClock, seconds: int
+) -> None:
     code = encode(first_id_at(clock.now() + timedelta(seconds=seconds)) | 77)
 
     with pytest.raises(SlugTaken):

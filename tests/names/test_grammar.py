@@ -14,7 +14,9 @@ from refract.names.errors import InvalidSlug, SlugReserved
 from refract.names.grammar import SEED_WORDS, Reserved, check, name_key, spellings
 from refract.names.models import Kind
 
-RESERVED = Reserved.with_paths(["/api/v1/links", "/app/{rest:path}", "/opensearch.xml", "/", "/{name}", "/.well-known/security.txt", "/ready"])
+RESERVED = Reserved.with_paths(
+    ["/api/v1/links", "/app/{rest:path}", "/opensearch.xml", "/", "/{name}", "/.well-known/security.txt", "/ready"]
+)
 
 
 @pytest.mark.parametrize("same", ["road-map", "Road_Map", "ROAD-MAP", "rOAD_mAP"])
@@ -71,7 +73,19 @@ def _variants(word: str) -> set[str]:
     wide = "".join(chr(ord(character) + 0xFEE0) if "!" <= character <= "~" else character for character in word)
     cases = {word, word.upper(), word.title(), word.swapcase(), word[:1] + word[1:].upper(), word.replace("-", "_"), word.replace("_", "-")}
     encoded = {urllib.parse.quote(word, safe=""), "".join(f"%{byte:02x}" for byte in word.encode()), word.replace("a", "%61")}
-    dressed = {f"{word}.", f"{word}/", f"{word}\u200b", f" {word}", f"{word}\n", f"./{word}", f"{word}%00", f"{word};x", f"{word}?x", f"{word}#", wide}
+    dressed = {
+        f"{word}.",
+        f"{word}/",
+        f"{word}\u200b",
+        f" {word}",
+        f"{word}\n",
+        f"./{word}",
+        f"{word}%00",
+        f"{word};x",
+        f"{word}?x",
+        f"{word}#",
+        wide,
+    }
     return cases | encoded | dressed | {word.replace("a", "а"), word.replace("i", "ı"), word.replace("s", "ſ"), word.replace("o", "ο")}
 
 
