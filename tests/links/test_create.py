@@ -1,6 +1,7 @@
 """Making links, one at a time and many at once."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import func, select
@@ -90,7 +91,7 @@ async def test_without_a_name_the_code_is_the_address(rt: Runtime, ada: User) ->
         ({"tags": [f"tag {number}" for number in range(21)]}, TooManyTags),
     ],
 )
-async def test_a_refused_link_leaves_nothing_behind(rt: Runtime, ada: User, given: dict[str, list[str]], error: type[RefractError]) -> None:
+async def test_a_refused_link_leaves_nothing_behind(rt: Runtime, ada: User, given: dict[str, Any], error: type[RefractError]) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="taken")
     with pytest.raises(error):
@@ -225,7 +226,7 @@ async def test_only_my_own_live_links_are_found(rt: Runtime, clock: ManualClock,
         ({"title": "Other words"}, True),
     ],
 )
-async def test_what_is_found_fulfils_the_wish(rt: Runtime, ada: User, given: dict[str, object], found: bool) -> None:
+async def test_what_is_found_fulfils_the_wish(rt: Runtime, ada: User, given: dict[str, Any], found: bool) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="one", tags=["Alpha", "beta"])
     async with rt.db.write() as session:
