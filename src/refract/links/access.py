@@ -54,11 +54,11 @@ async def standing_of(session: ReadSession, who: Who, link: Link) -> Standing:
 
 
 def owned_by(user_id: int) -> ColumnElement[bool]:
-    return Link.id.in_(select(LinkOwner.link_id).where(LinkOwner.user_id == user_id))
+    return select(LinkOwner.link_id).where(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id).exists()
 
 
 def shared_with(user_id: int) -> ColumnElement[bool]:
-    return Link.id.in_(select(LinkShare.link_id).where(LinkShare.user_id == user_id))
+    return select(LinkShare.link_id).where(LinkShare.link_id == Link.id, LinkShare.user_id == user_id).exists()
 
 
 def visible_to(who: Who | None) -> ColumnElement[bool]:
