@@ -40,9 +40,10 @@ def page(template: str, page_title: str, user: Person | None = None, path: str =
     return Page(template, common | more)
 
 
-def link(
-    name: str, destination: str, title: str = "", state: str = "active", clicks: int = 0, tags: tuple[str, ...] = ()
-) -> dict[str, Any]:
+TAGS = {"roadmap": [("planning", "#2f4bd6"), ("platform", "#11703f")], "wiki": [(HOSTILE, "#b3261e")]}
+
+
+def link(name: str, destination: str, title: str = "", *, state: str = "active", clicks: int = 0) -> dict[str, Any]:
     seed = sum(map(ord, name))
     return {
         "name": name,
@@ -50,9 +51,9 @@ def link(
         "short_url": f"https://go.example.com/{name}",
         "destination": destination,
         "title": title,
-        "tags": [{"name": tag, "color": color} for tag, color in zip(tags, ("#2f4bd6", "#11703f", "#b3261e"), strict=False)],
+        "tags": [{"name": tag, "color": color} for tag, color in TAGS.get(name, [])],
         "clicks": clicks,
-        "spark": [(seed * (day + 3) * 7 % 31) + day for day in range(14)] if clicks else [0] * 14,
+        "spark": [10 + (seed * (day + 3) ** 2) % 9 + day * (seed % 3) for day in range(14)] if clicks else [0] * 14,
         "state": state,
         "created_at": NOW - timedelta(days=seed % 90),
     }
@@ -64,12 +65,11 @@ LINKS = [
         "https://docs.example.com/teams/platform/2026/planning/q3-roadmap-final-v7?tab=timeline&view=wide",
         "Q3 roadmap",
         clicks=1284,
-        tags=("planning", "platform"),
     ),
     link("standup", "https://meet.example.com/platform-standup", "Daily stand-up", clicks=312),
     link("97qS0b7N2m", "https://example.org/", clicks=8),
     link("spring-offer", "https://shop.example.com/campaigns/spring?utm_source=poster", "Spring offer", state="expired", clicks=20417),
-    link("wiki", "https://wiki.example.com/w/index.php", HOSTILE, state="disabled", clicks=77, tags=(HOSTILE,)),
+    link("wiki", "https://wiki.example.com/w/index.php", HOSTILE, state="disabled", clicks=77),
     link("読書会", "https://例え.テスト/読書会/2026", "読書会のお知らせ", clicks=3),
     link("a-name-as-long-as-a-name-may-be-which-is-fifty-char", "https://example.com/" + "long/" * 40, "Long " * 20, state="deleted"),
 ]
@@ -110,15 +110,23 @@ HOURS = [0, 0, 1, 0, 0, 2, 5, 14, 31, 44, 39, 28, 22, 35, 41, 18] + [0] * 8
 TODAY = {"clicks": 280, "yesterday": 241, "hours": HOURS, "hours_table": [(f"{hour:02}:00", clicks) for hour, clicks in enumerate(HOURS)]}
 DRAFTS = [{"title": "Reading for new people", "href": "/app/lists/1", "entries": 12}, {"title": "", "href": "/app/lists/2", "entries": 1}]
 NEW_KEY = {"name": "Deploy script", "key": "refract_9hT2kQ7wXv3LmN8pRs4TyU6zAb1CdE5fGh"}
-PREVIEW = {"link": LINKS[0], "qr_url": "/roadmap.qr", "qr_png_url": "/roadmap.qr?format=png&size=512"}
+PREVIEW: dict[str, Any] = {"link": LINKS[0], "qr_url": "/roadmap.qr", "qr_png_url": "/roadmap.qr?format=png&size=512"}
 
-ERROR = {
+ERROR: dict[str, Any] = {
     "status": 500,
     "title": "Something broke on our side",
     "detail": "Try again. If it happens again, tell whoever runs this server.",
     "request_id": "01J8Z3K4M5N6P7Q8R9S0T1U2V3",
+    "retry_url": "/",
 }
-LIMITED = {"status": 429, "title": "Too fast", "detail": "You have made 100 links in the last hour.", "request_id": None, "retry_after": 40}
+CONFIRM: dict[str, Any] = {"token": "sample", "action": "/auth/link", "account": ADA}
+LIMITED: dict[str, Any] = {
+    "status": 429,
+    "title": "Too fast",
+    "detail": "You have made 100 links in the last hour.",
+    "request_id": None,
+    "retry_after": 40,
+}
 SAID = [{"message": "Deleted /roadmap", "undo": "/app/links/1/undo"}, {"message": "Something is not right with that.", "kind": "wrong"}]
 FIRST_ERRORS = {"destination": "That is not a web address. It should begin with https://", "name": "The name “roadmap” is already in use."}
 
@@ -128,7 +136,7 @@ PAGES: dict[str, Page] = {
     "signin": page("signin.html", "Sign in", path="/auth/sign-in"),
     "signin-failed": page("signin.html", "Sign in", path="/auth/sign-in", reason="That link was used already. Make a new one."),
     "signin-provider": page("signin.html", "Sign in", provider={"name": "Zitadel", "href": "/auth/oidc"}, links_enabled=False),
-    "signin-confirm": page("signin_confirm.html", "Sign in", token="sample", action="/auth/link", account=ADA),
+    "signin-confirm": page("signin_confirm.html", "Sign in", **CONFIRM),
     "error": page("error.html", "Something broke", **ERROR),
     "error-limited": page("error.html", "Too fast", SAM, **LIMITED),
     "not-found": page("not_found.html", "Not found", name="raodmap", suggestions=["roadmap", "road-trip", "roadshow"]),
@@ -136,6 +144,7 @@ PAGES: dict[str, Page] = {
     "not-found-plain": page("not_found.html", "Not found", name="x" * 50),
     "gone-expired": page("gone.html", "Expired", name="spring-offer", state="expired", since=NOW),
     "gone-disabled": page("gone.html", "Disabled", ADA, name="wiki", state="disabled", manage_url="/app/links/1"),
+    "gone-blocked": page("gone.html", "Blocked", name="free-prize", state="blocked"),
     "gone-deleted": page("gone.html", "Gone", name="old-news", state="deleted"),
     "preview": page("preview.html", "Preview", **PREVIEW),
     "preview-mine": page("preview.html", "Preview", SAM, manage_url="/app/links/1", **PREVIEW),

@@ -116,9 +116,11 @@ async def test_seed_001_an_expiry_lies_in_the_future(rt: Runtime, clock: ManualC
 
 
 async def test_making_a_link_tells_whoever_keeps_answers_ready(rt: Runtime, ada: User) -> None:
-    async with rt.db.write() as session:
-        link = await make.link(session, rt, ada, names=["one", "two"])
-        assert feed.told(session) == [feed.Change(link.id, 1, ("one", "two"))]
+    heard: list[feed.Change] = []
+    with rt.signals.following(feed.TOPIC, heard.extend):
+        async with rt.db.write() as session:
+            link = await make.link(session, rt, ada, names=["one", "two"])
+    assert heard == [feed.Change(link.id, 1, ("one", "two"))]
 
 
 # -- many at once

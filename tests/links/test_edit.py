@@ -174,9 +174,11 @@ async def test_only_a_version_that_was_can_be_brought_back(rt: Runtime, ada: Use
 
 
 async def test_a_link_can_take_more_names(rt: Runtime, ada: User, link: Link) -> None:
-    async with rt.db.write() as session:
-        held = await service.add_name(session, make.space(rt), make.who(ada), link.id, "Second_Name")
-        assert feed.told(session) == [feed.Change(link.id, 2, ("roadmap", "Second_Name"))]
+    heard: list[feed.Change] = []
+    with rt.signals.following(feed.TOPIC, heard.extend):
+        async with rt.db.write() as session:
+            held = await service.add_name(session, make.space(rt), make.who(ada), link.id, "Second_Name")
+    assert heard == [feed.Change(link.id, 2, ("roadmap", "Second_Name"))]
 
     assert held.names == ["roadmap", "Second_Name"]
     assert (await _shown(rt, link)).version == 2
@@ -195,10 +197,12 @@ async def test_a_name_that_cannot_be_had_changes_nothing(rt: Runtime, ada: User,
 
 
 async def test_a_released_name_is_told_of_and_can_be_taken_by_another(rt: Runtime, ada: User, bob: User, link: Link) -> None:
-    async with rt.db.write() as session:
-        held = await service.release_name(session, make.space(rt), make.who(ada), link.id, "RoadMap")
-        assert feed.told(session) == [feed.Change(link.id, 2, ("roadmap",))]
-        assert held.names == []
+    heard: list[feed.Change] = []
+    with rt.signals.following(feed.TOPIC, heard.extend):
+        async with rt.db.write() as session:
+            held = await service.release_name(session, make.space(rt), make.who(ada), link.id, "RoadMap")
+    assert heard == [feed.Change(link.id, 2, ("roadmap",))]
+    assert held.names == []
     async with rt.db.write() as session:
         other = await make.link(session, rt, bob, name="roadmap")
         assert await names_of(session, Kind.LINK, [link.id, other.id]) == {link.id: [], other.id: ["roadmap"]}

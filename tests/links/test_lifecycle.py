@@ -30,15 +30,17 @@ async def _do(rt: Runtime, user: User, action: str, link: Link, *args: Any, admi
         "disable": service.disable_link, "enable": service.enable_link, "renew": service.renew_link, "delete": service.delete_link,
     }  # fmt: skip
     who = make.who(user, admin=admin)
-    async with rt.db.write() as session:
-        before = (await session.get_one(Link, link.id)).version
-        if action == "undo":
-            held = await service.undo(session, make.space(rt), who, link.id)
-        elif action == "edit":
-            held = await service.edit_link(session, make.space(rt), who, link.id, *args)
-        else:
-            held = await verbs[action](session, who, link.id, rt.clock.now(), *args)
-        told = [(change.target_id, change.version) for change in feed.told(session)]
+    heard: list[feed.Change] = []
+    with rt.signals.following(feed.TOPIC, heard.extend):
+        async with rt.db.write() as session:
+            before = (await session.get_one(Link, link.id)).version
+            if action == "undo":
+                held = await service.undo(session, make.space(rt), who, link.id)
+            elif action == "edit":
+                held = await service.edit_link(session, make.space(rt), who, link.id, *args)
+            else:
+                held = await verbs[action](session, who, link.id, rt.clock.now(), *args)
+    told = [(change.target_id, change.version) for change in heard]
     assert told == ([(link.id, held.link.version)] if held.link.version != before else [])
     return held
 

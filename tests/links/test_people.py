@@ -32,9 +32,11 @@ async def _owners(rt: Runtime, link: Link) -> list[tuple[int, bool]]:
 
 
 async def _call(rt: Runtime, function: Any, user: User, link: Link, value: Any, *, admin: bool = False) -> None:
-    async with rt.db.write() as session:
-        await function(session, make.who(user, admin=admin), link.id, value, rt.clock.now())
-        assert len(feed.told(session)) == 1
+    heard: list[feed.Change] = []
+    with rt.signals.following(feed.TOPIC, heard.extend):
+        async with rt.db.write() as session:
+            await function(session, make.who(user, admin=admin), link.id, value, rt.clock.now())
+    assert [change.target_id for change in heard] == [link.id]
 
 
 async def test_seed_002_ownership_lives_in_a_table_of_its_own(rt: Runtime, ada: User, link: Link) -> None:
@@ -198,11 +200,12 @@ async def test_seed_001_when_somebody_leaves_their_links_pass_on_or_are_deleted(
     async with rt.db.write() as session:
         received = await make.link(session, rt, bob)
         await service.share_link(session, make.who(bob), received.id, ada.email, clock.now())
-    async with rt.db.write() as session:
-        await service.hand_over_links(session, ada, clock.now())
-        told = {change.target_id for change in feed.told(session)}
+    heard: list[feed.Change] = []
+    with rt.signals.following(feed.TOPIC, heard.extend):
+        async with rt.db.write() as session:
+            await service.hand_over_links(session, ada, clock.now())
 
-    assert told == {link.id, shared.id, foreign.id}
+    assert {change.target_id for change in heard} == {link.id, shared.id, foreign.id}
     assert await _owners(rt, shared) == [(cleo.id, True), (bob.id, False)]
     assert await _owners(rt, foreign) == [(cleo.id, True)]
     assert await _owners(rt, link) == [(ada.id, True)]

@@ -37,9 +37,11 @@ async def test_seed_001_a_job_marks_expired_rows_and_moves_nothing_else(rt: Runt
 
 
 async def _purge(rt: Runtime, most: int = 500) -> tuple[int, set[int]]:
-    async with rt.db.write() as session:
-        count = await service.purge_links(session, rt.clock.now(), 30 * DAY, most)
-        return count, {change.target_id for change in feed.told(session)}
+    heard: list[feed.Change] = []
+    with rt.signals.following(feed.TOPIC, heard.extend):
+        async with rt.db.write() as session:
+            count = await service.purge_links(session, rt.clock.now(), 30 * DAY, most)
+    return count, {change.target_id for change in heard}
 
 
 async def test_seed_003_long_expired_and_long_deleted_links_are_purged_and_leave_a_tombstone(

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from refract.core.clock import ManualClock
 from refract.core.db import count_statements
 from refract.core.errors import RefractError
-from refract.core.ids import created_at, decode, encode, first_id_at
+from refract.core.ids import Snowflakes, created_at, decode, encode, first_id_at
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links.models import Link
@@ -166,7 +166,7 @@ async def test_onboarding_is_a_code_of_june_2026_and_can_still_be_a_name(rt: Run
 async def test_a_code_whose_folded_form_is_a_name_is_skipped(rt: Runtime, clock: ManualClock, ada: User) -> None:
     async with rt.db.write() as session:
         mine = await make.link(session, rt, ada)
-        ahead = first_id_at(clock.now() + timedelta(hours=1)) | rt.ids.worker << 12
+        ahead = first_id_at(clock.now() + timedelta(hours=1)) | Snowflakes(1, clock).worker << 12
         wanted = [encode(ahead), encode(ahead + 2)]
         await service.claim_for(session, make.space(rt), Kind.LINK, mine.id, [name.swapcase() for name in wanted])
     clock.advance(3600)
@@ -177,7 +177,7 @@ async def test_a_code_whose_folded_form_is_a_name_is_skipped(rt: Runtime, clock:
 
 
 async def test_seed_003_a_code_that_is_a_reserved_word_is_skipped(rt: Runtime, clock: ManualClock) -> None:
-    first = first_id_at(clock.now()) | rt.ids.worker << 12
+    first = first_id_at(clock.now()) | Snowflakes(1, clock).worker << 12
     space = Namespace(rt.ids, rt.clock, Reserved.with_paths([f"/{encode(first).upper()}/x"]))
     async with rt.db.write() as session:
         assert await service.free_ids(session, space, 2) == [first + 1, first + 2]

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from refract.cli.common import DataDir, command_settings, on_data
+from refract.cli.common import DataDir, checked, command_settings, on_data
 from refract.core.runtime import Runtime
 from refract.identity import audit, keys
 from refract.identity.errors import KeyNotFound
@@ -34,7 +34,7 @@ def create(
 ) -> None:
     """Make a key and print it, and only it, on standard output. It is shown this once."""
     settings = command_settings(data_dir)
-    new = KeyCreate.model_validate({"name": name, **({"scopes": scope} if scope else {})})
+    new = checked(KeyCreate, name=name, **({"scopes": scope} if scope else {}))
 
     async def run(rt: Runtime) -> str:
         person = await _person(rt, user)

@@ -6,7 +6,7 @@ The edge (a route, a job, a command) opens the transaction; services take the se
 import asyncio
 import inspect
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -21,6 +21,7 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
 from refract.core.faults import meaning
 from refract.core.settings import Dialect, Settings
+from refract.core.signals import Signals
 
 LOCK_WAIT_SECONDS = 5
 CONNECT_SECONDS = 3
@@ -37,6 +38,12 @@ class ReadSession(AsyncSession):
 
 class WriteSession(ReadSession):
     """A session inside a transaction that its opener commits."""
+
+    @property
+    def signals(self) -> Signals:
+        """Where to tell this process of what was committed."""
+        signals: Signals = self.info["signals"]
+        return signals
 
     def after_commit(self, hook: Hook) -> None:
         """Run this once, after the commit; never when the transaction fails."""
@@ -82,6 +89,8 @@ class Database:
         url = make_url(settings.effective_database_url)
         self.dialect: Dialect = settings.dialect
         self.url = url
+        self.signals = Signals()
+        self._closers: list[Callable[[], Awaitable[None]]] = []
         if self.dialect == "sqlite":
             self._writer = _sqlite_engine(url, write=True)
             self._reader = _sqlite_engine(url, write=False)
@@ -98,7 +107,7 @@ class Database:
         return self._reader
 
     def open_writer(self) -> WriteSession:
-        return WriteSession(self._writer, expire_on_commit=False, autoflush=True)
+        return WriteSession(self._writer, expire_on_commit=False, autoflush=True, info={"signals": self.signals})
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[ReadSession]:
@@ -124,13 +133,12 @@ class Database:
             try:
                 await session.connection()
                 yield session
-                await session.commit()
+                await _through(_commit(session))
             except BaseException:
                 await _undo(session)
                 raise
             finally:
-                await asyncio.shield(session.close())
-        await _run_hooks(session)
+                await _through(session.close())
 
     @asynccontextmanager
     async def enclosing(self, begin: Callable[[WriteSession], Awaitable[None]]) -> AsyncIterator[Enclosing]:
@@ -142,22 +150,28 @@ class Database:
         token = _enclosing.set(around)
         with _translated():
             try:
-                yield around
+                try:
+                    yield around
+                finally:
+                    _enclosing.reset(token)  # before the hooks run: what they write is no longer part of this
                 if around.session is not None:
-                    await (_undo(around.session) if around.failed else around.session.commit())
+                    await (_undo(around.session) if around.failed else _through(_commit(around.session)))
             except BaseException:
                 around.failed = True
                 if around.session is not None:
                     await _undo(around.session)
                 raise
             finally:
-                _enclosing.reset(token)
                 if around.session is not None:
-                    await asyncio.shield(around.session.close())
-        if around.session is not None and not around.failed:
-            await _run_hooks(around.session)
+                    await _through(around.session.close())
+
+    def before_close(self, closer: Callable[[], Awaitable[None]]) -> None:
+        """For whoever holds connections of their own."""
+        self._closers.append(closer)
 
     async def close(self) -> None:
+        while self._closers:
+            await self._closers.pop()()
         await self._writer.dispose()
         if self._reader is not self._writer:
             await self._reader.dispose()
@@ -166,13 +180,36 @@ class Database:
 async def _undo(session: WriteSession) -> None:
     session.info.pop("after_commit", None)
     try:
-        await asyncio.shield(session.rollback())
+        await _through(session.rollback())
     except (SQLAlchemyError, OSError):
         await session.invalidate()  # the connection is gone, and with it the transaction
 
 
-async def _run_hooks(session: WriteSession) -> None:
-    for hook in session.info.pop("after_commit", []):
+async def _through(work: Coroutine[Any, Any, None]) -> None:
+    """Bring this to its end, whoever cancels us meanwhile; the cancellation is raised afterwards.
+
+    A bare shield would go on at once, and the next call would meet the session in the middle of this one.
+    """
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            if task.cancelled():
+                raise
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled
+
+
+async def _commit(session: WriteSession) -> None:
+    """Commit and tell. The two belong together: a change that nobody heard of would live on in caches."""
+    hooks = session.info.pop("after_commit", [])
+    await session.commit()
+    await session.close()
+    for hook in hooks:
         result = hook()
         if inspect.isawaitable(result):
             await result

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 from refract.core.clock import Clock
 from refract.core.errors import Unavailable
@@ -61,6 +62,14 @@ def created_at(snowflake: int) -> datetime:
 def first_id_at(moment: datetime) -> int:
     """The smallest Snowflake of that moment's millisecond."""
     return max(0, (moment - EPOCH) // timedelta(milliseconds=1)) << 22
+
+
+class IdSource(Protocol):
+    """Where new ids come from."""
+
+    def next_id(self) -> int: ...
+
+    def next_ids(self, count: int) -> list[int]: ...
 
 
 class Snowflakes:

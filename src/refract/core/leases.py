@@ -18,7 +18,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from refract.core.clock import Clock
 from refract.core.db import Database, WriteSession
 from refract.core.errors import Unavailable
-from refract.core.ids import EPOCH_MS, WORKERS, Snowflakes
+from refract.core.ids import EPOCH_MS, WORKERS, Snowflakes, WorkerIdLost
 from refract.core.types import Model
 
 RESERVE_MS = 60_000
@@ -98,29 +98,63 @@ async def _claim(session: WriteSession, worker: int, holder: str, seen_ms: int |
     return isinstance(result, CursorResult) and result.rowcount == 1
 
 
+class LeasedIds:
+    """Ids under whichever worker id is ours at the moment; none while none is."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._lease: Lease | None = None
+
+    def next_id(self) -> int:
+        return self.next_ids(1)[0]
+
+    def next_ids(self, count: int) -> list[int]:
+        if self._lease is None:
+            raise WorkerIdLost
+        return self._lease.ids.next_ids(count)
+
+    async def renew(self) -> None:
+        """Keep the worker id, or take another when it was lost."""
+        if self._lease is None or not await self._lease.renew():
+            self._lease = await take_worker_id(self._db, self._clock)
+
+    async def release(self) -> None:
+        if self._lease is not None:
+            await self._lease.release()
+            self._lease = None
+
+
 @asynccontextmanager
-async def leased_ids(db: Database, clock: Clock) -> AsyncIterator[Snowflakes]:
-    """Ids for as long as the block runs, renewed in the background."""
-    lease = await take_worker_id(db, clock)
-    renewing = asyncio.create_task(_keep(lease), name="renew-worker-id")
+async def leased_ids(db: Database, clock: Clock, *, patient: bool = False) -> AsyncIterator[LeasedIds]:
+    """Ids for as long as the block runs, renewed in the background. The patient begin even while the database is away."""
+    ids = LeasedIds(db, clock)
     try:
-        yield lease.ids
+        await ids.renew()
+    except Unavailable:
+        if not patient:
+            raise
+    renewing = asyncio.create_task(_keep(ids), name="renew-worker-id")
+    try:
+        yield ids
     finally:
         renewing.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await renewing
         with contextlib.suppress(Unavailable):  # the reservation runs out by itself
-            await lease.release()
+            await ids.release()
 
 
-async def _keep(lease: Lease) -> None:
+async def _keep(ids: LeasedIds) -> None:
     log = structlog.get_logger("refract.ids")
+    pause = RENEW_SECONDS
     while True:
-        await asyncio.sleep(RENEW_SECONDS)
+        await asyncio.sleep(pause)
         try:
-            if not await lease.renew():
-                log.error("worker_id_lost", worker=lease.ids.worker)
+            await ids.renew()
+            pause = RENEW_SECONDS
         except Unavailable as error:
+            pause = 1.0
             log.warning("worker_id_not_renewed", reason=error.message)
 
 

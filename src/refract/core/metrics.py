@@ -1,6 +1,7 @@
 """Counters and gauges for Prometheus. A label never holds a name, a code or an address."""
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -10,21 +11,33 @@ from prometheus_client import (
     generate_latest,
 )
 
+Kind = TypeVar("Kind", Counter, Gauge, Histogram)
+
 
 @dataclass(slots=True)
 class Metrics:
-    """One registry per runtime, so that two of them can live in one test process."""
+    """One registry per runtime, so that two of them can live in one test process. Asking again for a name gives the same metric."""
 
     registry: CollectorRegistry = field(default_factory=lambda: CollectorRegistry(auto_describe=True))
+    _known: dict[str, Counter | Gauge | Histogram] = field(default_factory=dict)
 
     def counter(self, name: str, documentation: str, labels: tuple[str, ...] = ()) -> Counter:
-        return Counter(name, documentation, labels, registry=self.registry)
+        return self._once(Counter, name, documentation, labels)
 
     def gauge(self, name: str, documentation: str, labels: tuple[str, ...] = ()) -> Gauge:
-        return Gauge(name, documentation, labels, registry=self.registry)
+        return self._once(Gauge, name, documentation, labels)
 
     def histogram(self, name: str, documentation: str, labels: tuple[str, ...] = ()) -> Histogram:
-        return Histogram(name, documentation, labels, registry=self.registry)
+        return self._once(Histogram, name, documentation, labels)
 
     def render(self) -> bytes:
         return generate_latest(self.registry)
+
+    def _once(self, kind: type[Kind], name: str, documentation: str, labels: tuple[str, ...]) -> Kind:
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = kind(name, documentation, labels, registry=self.registry)
+        if not isinstance(known, kind):
+            problem = f"{name} is a {type(known).__name__} already"
+            raise TypeError(problem)
+        return known

@@ -1,16 +1,21 @@
 """What every part of the program is handed: nothing is global."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import inspect
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
 from refract.core.clock import Clock, SystemClock
 from refract.core.db import Database
-from refract.core.ids import Snowflakes
-from refract.core.leases import leased_ids
+from refract.core.ids import IdSource
+from refract.core.leases import LeasedIds, leased_ids
 from refract.core.metrics import Metrics
 from refract.core.secrets import Secret, load_secret
 from refract.core.settings import Settings
+from refract.core.signals import Signals
+
+Part = TypeVar("Part")
 
 
 @dataclass(slots=True)
@@ -20,18 +25,47 @@ class Runtime:
     settings: Settings
     db: Database
     clock: Clock
-    ids: Snowflakes
+    ids: IdSource
     secret: Secret
     metrics: Metrics = field(default_factory=Metrics)
+    _parts: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def part(self, make: "Callable[[Runtime], Part]") -> Part:
+        """What a feature keeps between calls, such as a client or a list read from a file: made once, closed with the runtime."""
+        if make not in self._parts:
+            self._parts[make] = make(self)
+        return cast("Part", self._parts[make])
+
+    async def close(self) -> None:
+        """Close the parts that can be closed, the last made first."""
+        while self._parts:
+            _, kept = self._parts.popitem()
+            closed = kept.close() if hasattr(kept, "close") else None
+            if inspect.isawaitable(closed):
+                await closed
+
+    @property
+    def signals(self) -> Signals:
+        """The database's own, so that a commit can be told of."""
+        return self.db.signals
 
 
 @asynccontextmanager
-async def running(settings: Settings, clock: Clock | None = None) -> AsyncIterator[Runtime]:
-    """A runtime with its worker id and connections, all given back at the end."""
+async def running(
+    settings: Settings, clock: Clock | None = None, *, patient: bool = False, makes_ids: bool = True
+) -> AsyncIterator[Runtime]:
+    """A runtime with its worker id and connections, all given back at the end. The patient start while the database is away.
+
+    A process that makes no ids needs no worker id, and so writes nothing.
+    """
     clock = clock or SystemClock()
     db = Database(settings)
     try:
-        async with leased_ids(db, clock) as ids:
-            yield Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings))
+        async with leased_ids(db, clock, patient=patient) if makes_ids else nullcontext(LeasedIds(db, clock)) as ids:
+            runtime = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings))
+            try:
+                yield runtime
+            finally:
+                await runtime.close()
     finally:
         await db.close()

@@ -5,7 +5,7 @@ import os
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -43,6 +43,9 @@ class Settings(BaseSettings):
 
     trusted_proxies: Annotated[tuple[Network, ...], NoDecode] = ()
     """Networks of reverse proxies (CIDR, separated by commas) whose `X-Forwarded-For` is believed."""
+
+    stop_grace_seconds: float = Field(default=1.0, ge=0, le=60)
+    """How long a stopping process still answers connections that are open, telling each to close."""
 
     # -- where the data lives
     data_dir: Path = Path("data")
@@ -105,6 +108,13 @@ class Settings(BaseSettings):
     audit_days: int = Field(default=90, ge=1)
     """Days for which the audit log is kept."""
 
+    # -- fetching foreign pages
+    fetch_allow: Annotated[tuple[Network, ...], NoDecode] = ()
+    """Networks (CIDR, separated by commas) that pages may be fetched from, on any port, although they are not public. Mind who may ask."""
+
+    fetch_ports: Annotated[tuple[int, ...], NoDecode] = (80, 443)
+    """Ports (separated by commas) that pages may be fetched from at public addresses."""
+
     # -- the redirect engine
     cached_links: int = Field(default=100_000, ge=16)
     """Links each process keeps ready in memory."""
@@ -141,7 +151,7 @@ class Settings(BaseSettings):
     metrics_token: SecretStr | None = None
     """When set, `/metrics` answers only to `Authorization: Bearer` with this token."""
 
-    @field_validator("trusted_proxies", mode="before")
+    @field_validator("trusted_proxies", "fetch_allow", mode="before")
     @classmethod
     def _networks(cls, value: object) -> object:
         if not isinstance(value, str):
@@ -152,13 +162,23 @@ class Settings(BaseSettings):
             problem = f"{wrong}. Write networks such as 10.0.0.0/8, separated by commas"
             raise ValueError(problem) from wrong
 
+    @field_validator("fetch_ports", mode="before")
+    @classmethod
+    def _ports(cls, value: object) -> object:
+        ports = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+        if isinstance(ports, list | tuple) and all(str(port).isdecimal() and 0 < int(port) < 65536 for port in ports):
+            return tuple(int(port) for port in ports)
+        problem = "Write port numbers such as 80,443, separated by commas"
+        raise ValueError(problem)
+
     @field_validator("base_url")
     @classmethod
     def _origin(cls, value: str | None) -> str | None:
         if value is None:
             return None
         parts = urlsplit(value.rstrip("/"))
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query or parts.fragment or parts.username:
+        more = parts.path or parts.query or parts.fragment or parts.username
+        if parts.scheme not in ("http", "https") or not parts.hostname or more or not _port_fits(parts):
             problem = "write scheme and host alone, such as https://go.example.com"
             raise ValueError(problem)
         return f"{parts.scheme}://{parts.netloc.lower()}"
@@ -168,6 +188,9 @@ class Settings(BaseSettings):
     def _database(cls, value: str | None) -> str | None:
         if value is not None and urlsplit(value).scheme not in ("sqlite", "postgresql", "mysql"):
             problem = "begin it with sqlite://, postgresql:// or mysql://"
+            raise ValueError(problem)
+        if value is not None and not _whole(value):
+            problem = "write it as sqlite:////path/to/file, postgresql://user@host/database or mysql://user@host/database"
             raise ValueError(problem)
         return value
 
@@ -218,6 +241,21 @@ class Settings(BaseSettings):
     @property
     def effective_spool_dir(self) -> Path:
         return self.spool_dir or self.data_dir / "spool"
+
+
+def _port_fits(parts: SplitResult) -> bool:
+    try:
+        return parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+
+
+def _whole(database_url: str) -> bool:
+    """Whether a database URL names all that is needed: a file that several connections can share, or a server and a database."""
+    parts = urlsplit(database_url)
+    if parts.scheme == "sqlite":
+        return not parts.netloc and len(parts.path) > 1 and not parts.path.endswith(("/", ":memory:"))
+    return _port_fits(parts) and len(parts.path) > 1
 
 
 def load_settings(**given: object) -> Settings:

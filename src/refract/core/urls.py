@@ -54,7 +54,7 @@ def parse_web_url(text: str, *, limit: int = MAX_URL, assume_https: bool = False
         problem = "Write the address with exactly two slashes, such as https://example.com/."
         raise BadUrl(problem)
     host = url.hostname
-    if not host or not _HOST.match(host) or host.startswith(".") or ".." in host:
+    if not host or not _HOST.match(host) or host.startswith(".") or ".." in host or not _true_names(host):
         problem = "The address has no usable host name."
         raise BadUrl(problem)
     href = url.href
@@ -77,6 +77,17 @@ def _refuse_shape(typed: str, limit: int) -> None:
     if "\\" in typed.split("?", maxsplit=1)[0].split("#", maxsplit=1)[0]:
         problem = "The address contains a backslash, which browsers and servers read differently. Use / instead."
         raise BadUrl(problem)
+
+
+def _true_names(host: str) -> bool:
+    """Whether every encoded label (`xn--…`) is what its own characters are encoded to; browsers refuse any other, ada lets some pass."""
+    if "xn--" not in host:
+        return True
+    try:
+        shown = ".".join(label[4:].encode().decode("punycode") if label.startswith("xn--") else label for label in host.split("."))
+        return bool(URL(f"http://{shown}/").hostname == host)
+    except ValueError:
+        return False
 
 
 def _authority(typed: str) -> str:

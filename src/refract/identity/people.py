@@ -4,6 +4,7 @@ import unicodedata
 from typing import Any
 
 from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 
 from refract.core.db import ReadSession, WriteSession
 from refract.core.runtime import Runtime
@@ -20,10 +21,15 @@ def fold_email(email: str) -> str:
 
 async def ensure_owner(session: WriteSession, rt: Runtime) -> tuple[User, bool]:
     """The account of whoever runs this server, and whether it was made just now."""
-    found = await session.scalar(select(User).where(User.issuer == LOCAL_ISSUER, User.subject == OWNER))
+    owner = select(User).where(User.issuer == LOCAL_ISSUER, User.subject == OWNER)
+    found = await session.scalar(owner)
     if found is not None:
         return found, False
-    return await make_local_user(session, rt, rt.settings.owner_email, subject=OWNER, role=UserRole.ADMIN, name="Owner"), True
+    try:
+        async with session.begin_nested():
+            return await make_local_user(session, rt, rt.settings.owner_email, subject=OWNER, role=UserRole.ADMIN, name="Owner"), True
+    except IntegrityError:  # another process that starts at this moment was first
+        return (await session.scalars(owner)).one(), False
 
 
 async def make_local_user(session: WriteSession, rt: Runtime, email: str, *, subject: str, role: UserRole, name: str = "") -> User:

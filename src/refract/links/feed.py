@@ -2,15 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import delete, func, insert, select, text
 
 from refract.core.db import WriteSession
+from refract.links.models import FeedEntry
 
-_PENDING = "link_changes"
+TOPIC = "refract_links"
+"""What followers in this process listen to, and the channel on PostgreSQL."""
+
+EVERYTHING = 0
+"""In place of a target: forget all you know, for instance because a domain was blocked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A target that is no longer what it was, and every name under which somebody may have asked for it.
+    """A target that is no longer what it was, and every name (as compared) under which somebody may have asked for it.
 
     `names` holds what it was called before as well as after the change; the code follows from the id.
     """
@@ -21,10 +29,27 @@ class Change:
 
 
 async def changed(session: WriteSession, changes: Sequence[Change]) -> None:
-    """Tell of changes that are committed with this session, or not at all."""
-    session.info.setdefault(_PENDING, []).extend(changes)
+    """Tell of changes: in the database with this transaction, in this process the moment it is committed, or not at all."""
+    if not changes:
+        return
+    at = datetime.now(UTC)  # only used to remove old rows
+    rows = [{"at": at, "target_id": one.target_id, "version": one.version, "names": list(one.names)} for one in changes]
+    await session.execute(insert(FeedEntry), rows)
+    if session.dialect == "postgresql":
+        await session.execute(text(f"NOTIFY {TOPIC}"))
+    session.after_commit(lambda: session.signals.tell(TOPIC, changes))
 
 
-def told(session: WriteSession) -> list[Change]:
-    """What this session has told so far."""
-    return list(session.info.get(_PENDING, []))
+async def trim(session: WriteSession, before: datetime, most: int) -> int:
+    """Remove a slice of the entries that everybody has read long ago; the answer is how many went.
+
+    The newest of the old ones stays: by it readers see that they missed nothing, and SQLite gives no number twice.
+    """
+    newest = await session.scalar(select(func.max(FeedEntry.number)).where(FeedEntry.at < before))
+    if newest is None:
+        return 0
+    old = select(FeedEntry.number).where(FeedEntry.at < before, FeedEntry.number < newest).order_by(FeedEntry.at).limit(most)
+    numbers = list(await session.scalars(old))
+    if numbers:
+        await session.execute(delete(FeedEntry).where(FeedEntry.number.in_(numbers)))
+    return len(numbers)

@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, SmallInteger, String, Text, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, CheckConstraint, ForeignKey, Index, Integer, SmallInteger, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.types import TABLE_OPTIONS, Model, text_key
@@ -156,3 +156,19 @@ class LinkTombstone(Model):
 
     link_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     purged_at: Mapped[datetime]
+
+
+class FeedEntry(Model):
+    """A change that redirect caches must hear of. Rows are read in order of their numbers and removed after a while.
+
+    Numbers are given before commits, so a lower one may become visible after a higher: readers look back a little.
+    """
+
+    __tablename__ = "link_feed"
+    __table_args__ = (Index("ix_link_feed_at", "at"), TABLE_OPTIONS)
+
+    number: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
+    at: Mapped[datetime]
+    target_id: Mapped[int]  # 0: everything
+    version: Mapped[int]
+    names: Mapped[list[str]] = mapped_column(JSON)  # comparison keys, before and after the change

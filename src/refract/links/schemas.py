@@ -117,3 +117,83 @@ class LinkOut(Output):
     forward_query: bool
     version: int
     owners: list[LinkOwnerOut]
+
+
+class LinkPage(Output):
+    items: list[LinkOut]
+    next_cursor: str | None
+
+
+class BulkCreate(Input):
+    """Many links at once. Each row is judged by itself."""
+
+    links: Annotated[
+        list[dict[str, Any]],
+        Field(
+            min_length=1,
+            max_length=MOST_IN_BULK,
+            description="Rows in the shape of `POST /links`.",
+            examples=[[{"destination": "https://example.com/"}]],
+        ),
+    ]
+    dry_run: bool = Field(default=False, description="Judge every row and make nothing.")
+
+
+class RowError(Output):
+    """Why a row was refused."""
+
+    code: str
+    detail: str
+    errors: list[dict[str, str]] = Field(default_factory=list)
+
+
+class BulkRow(Output):
+    """What became of a row: 201 made, 200 found, or the status that it would have had alone."""
+
+    index: int
+    status: int
+    link: LinkOut | None = None
+    error: RowError | None = None
+
+
+class BulkResult(Output):
+    results: list[BulkRow]
+    created: int
+    failed: int
+
+
+class Renewal(Input):
+    """A new end, or none."""
+
+    expires_at: Moment | None = None
+
+
+class PersonIn(Input):
+    """Somebody, by the verified email address of their account."""
+
+    email: Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=255)] = Field(examples=["ada@example.com"])
+
+
+class OwnerList(Output):
+    items: list[LinkOwnerOut]
+    next_cursor: str | None = None
+
+
+class ShareList(Output):
+    items: list[LinkShareOut]
+    next_cursor: str | None = None
+
+
+class VersionOut(Output):
+    """One version of a link: who made it, and what changed."""
+
+    version: int
+    at: datetime
+    actor_id: Id | None
+    action: str
+    changes: dict[str, Any]
+
+
+class VersionPage(Output):
+    items: list[VersionOut]
+    next_cursor: str | None

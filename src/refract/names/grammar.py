@@ -77,8 +77,8 @@ class Reserved:
         firsts = (path.strip("/").split("/", 1)[0] for path in paths)
         return cls(frozenset(name_key(word) for word in [*SEED_WORDS, *firsts] if word and "{" not in word))
 
-    def __contains__(self, name: str) -> bool:
-        return name_key(name) in self.keys
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name_key(name) in self.keys
 
 
 def check(name: str, kind: Kind, reserved: Reserved) -> str:

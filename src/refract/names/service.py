@@ -11,7 +11,7 @@ from sqlalchemy import CursorResult, Table, delete, select, update
 from refract.core.clock import Clock
 from refract.core.db import ReadSession, WriteSession
 from refract.core.errors import RefractError
-from refract.core.ids import Snowflakes, decode, encode, first_id_at
+from refract.core.ids import IdSource, decode, encode, first_id_at
 from refract.core.rows import insert_or_skip, slices
 from refract.names import near, queries
 from refract.names.errors import SlugTaken
@@ -27,7 +27,7 @@ CODE_MARGIN = timedelta(minutes=1)
 class Namespace:
     """What decides over names and codes beside the table."""
 
-    ids: Snowflakes
+    ids: IdSource
     clock: Clock
     reserved: Reserved
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 from sqlalchemy import Table, update
 
 from refract.core.db import ReadSession, WriteSession
-from refract.core.ids import Snowflakes
+from refract.core.ids import IdSource
 from refract.core.rows import insert_or_skip
 from refract.tags import queries
 from refract.tags.errors import TagExists
@@ -15,7 +15,7 @@ from refract.tags.grammar import check_color, check_shared, slug
 from refract.tags.models import DEFAULT_COLOR, SHARED_SPACE, Tag, TagScope
 
 
-async def ensure_shared(session: WriteSession, ids: Snowflakes, names: Collection[str], now: datetime) -> dict[str, Tag]:
+async def ensure_shared(session: WriteSession, ids: IdSource, names: Collection[str], now: datetime) -> dict[str, Tag]:
     """The shared tag for each name, made or revived where there is none. The slug decides which names are the same tag.
 
     The unique key settles who makes a new one; names must have passed `check_shared`.

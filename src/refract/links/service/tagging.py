@@ -7,7 +7,7 @@ from typing import cast
 from sqlalchemy import Table, delete
 
 from refract.core.db import WriteSession
-from refract.core.ids import Snowflakes
+from refract.core.ids import IdSource
 from refract.core.rows import insert_rows
 from refract.links.errors import TooManyTags
 from refract.links.models import LinkTag
@@ -36,7 +36,7 @@ async def retag(session: WriteSession, link_id: int, old: Mapping[int, str], new
     await tags.count_use(session, dict.fromkeys(gone, -1) | dict.fromkeys(come, 1), now)
 
 
-async def wanted(session: WriteSession, ids: Snowflakes, names: Collection[str], now: datetime) -> dict[int, str]:
+async def wanted(session: WriteSession, ids: IdSource, names: Collection[str], now: datetime) -> dict[int, str]:
     """The shared tags of these names, made where there are none."""
     found = await tags.ensure_shared(session, ids, names, now)
     return {tag.id: tag.name for tag in found.values()}

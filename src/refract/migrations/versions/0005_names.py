@@ -3,7 +3,7 @@
 from refract.migrations.steps import Moment, create_index, create_table, drop_table, sa, text_key
 
 revision = "0005"
-down_revision = "0003"
+down_revision = "0004"
 
 
 def upgrade() -> None:

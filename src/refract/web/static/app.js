@@ -236,6 +236,8 @@ document.addEventListener("htmx:configRequest", (event) => {
 document.addEventListener("htmx:afterSwap", (event) => localise(event.target));
 document.addEventListener("htmx:sendError", () => say({ message: "The server did not answer. Look before you try again.", kind: "wrong" }));
 
+if (/Mac|iPhone|iPad/.test(navigator.platform)) for (const key of $$("[data-mod]")) key.textContent = "⌘";
+
 showTheme();
 localise();
 $$("[data-toast]").forEach(mind);

@@ -1,0 +1,1 @@
+"""Clicks: from the redirect that left to the figures people read."""

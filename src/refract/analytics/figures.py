@@ -1,0 +1,73 @@
+"""Figures that add up: what was accepted is stored, or still pending, or was not kept; any drift is named."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import func, select
+
+from refract.analytics.frames import LINK_CLICK
+from refract.analytics.models import ClickEvent, SpoolCheckpoint
+from refract.analytics.spool_reader import Position, not_kept, pending, spools, what_was_set_aside
+from refract.core.db import ReadSession
+from refract.core.runtime import Runtime
+from refract.links.models import LinkTotals
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Clicks, counted in places that know nothing of each other."""
+
+    stored: int
+    """By the checkpoints: what was applied from the spools."""
+    pending: int
+    """In the spools, not yet applied."""
+    not_kept: int
+    """Answered while the disk was full."""
+    events: int
+    """Rows of events."""
+    totals: int
+    """People and bots in the totals of all links."""
+    link_events: int
+    """Rows of events that are clicks on links."""
+    unreadable: tuple[str, ...]
+    """Files with bytes that could not be read as clicks."""
+
+    @property
+    def accepted(self) -> int:
+        return self.stored + self.pending + self.not_kept
+
+    @property
+    def drift(self) -> list[str]:
+        """What does not add up, in words; empty when everything does."""
+        found = []
+        if self.stored != self.events:
+            found.append(f"The spools gave {self.stored} clicks, but {self.events} events are stored.")
+        if self.totals != self.link_events:
+            found.append(f"The totals of links add up to {self.totals}, but {self.link_events} clicks on links are stored.")
+        found += [f"Clicks that could not be read are kept in {path}." for path in self.unreadable]
+        return found
+
+
+async def add_up(rt: Runtime, root: Path | None = None) -> Figures:
+    """Count everything. All database figures come from one snapshot."""
+    root = root or rt.settings.effective_spool_dir
+    async with rt.db.read() as session:
+        if session.dialect != "sqlite":
+            await session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+        places = {row.spool_id: row for row in await session.scalars(select(SpoolCheckpoint))}
+        stored = sum(row.stored for row in places.values())
+        events = await _count(session, None)
+        link_events = await _count(session, LINK_CLICK)
+        totals = await session.scalar(select(func.coalesce(func.sum(LinkTotals.total_clicks + LinkTotals.bot_clicks), 0)))
+    waiting = 0
+    for spool in spools(root):
+        row = places.get(spool.id)
+        waiting += pending(spool, Position(row.segment, row.place) if row else Position()).clicks
+    return Figures(
+        stored, waiting, not_kept(root), events, int(totals or 0), link_events, tuple(str(path.name) for path in what_was_set_aside(root))
+    )
+
+
+async def _count(session: ReadSession, kind: int | None) -> int:
+    wanted = select(func.count()).select_from(ClickEvent)
+    return await session.scalar(wanted if kind is None else wanted.where(ClickEvent.kind == kind)) or 0

@@ -1,0 +1,93 @@
+"""Many rows at once, as each database likes it best."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Insert, Table, func
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+
+from refract.analytics.frames import LINK_CLICK
+from refract.analytics.models import ClickEvent
+from refract.core.db import WriteSession
+from refract.core.types import Model
+from refract.links.models import LinkTotals
+
+_EVENTS = [column.name for column in ClickEvent.__table__.columns]
+Row = dict[str, Any]
+
+
+async def insert_unless_there(session: WriteSession, model: type[Model], rows: Sequence[Row]) -> None:
+    """Insert rows whose primary key is new; leave the others as they are."""
+    await session.execute(_skipping(session, model), list(rows))
+
+
+def _skipping(session: WriteSession, model: type[Model]) -> Insert:
+    if session.dialect == "postgresql":
+        return postgresql.insert(model).on_conflict_do_nothing()
+    if session.dialect == "sqlite":
+        return sqlite.insert(model).on_conflict_do_nothing()
+    first = next(iter(model.__table__.primary_key.columns)).name  # type: ignore[attr-defined]
+    upsert = mysql.insert(model)
+    return upsert.on_duplicate_key_update({first: upsert.inserted[first]})
+
+
+async def insert_events(session: WriteSession, rows: Sequence[Row]) -> None:
+    """A batch of events: COPY on PostgreSQL, one prepared statement for all rows elsewhere."""
+    connection = await session.connection()
+    if session.dialect == "postgresql":
+        raw = await connection.get_raw_connection()
+        driver = raw.driver_connection
+        assert driver is not None  # noqa: S101 - a connection in use has one
+        await driver.copy_records_to_table("click_events", records=[tuple(row[name] for name in _EVENTS) for row in rows], columns=_EVENTS)
+        return
+    mark = "?" if session.dialect == "sqlite" else "%s"
+    statement = f"INSERT INTO click_events ({', '.join(f'{name}' for name in _EVENTS)}) VALUES ({', '.join([mark] * len(_EVENTS))})"  # noqa: S608 - our own column names
+    text_moments = session.dialect == "sqlite"
+    await connection.exec_driver_sql(statement, [tuple(_plain(row[name], text=text_moments) for name in _EVENTS) for row in rows])
+
+
+def _plain(value: Any, *, text: bool) -> Any:
+    """A value as the driver wants it: moments without their zone, which is UTC."""
+    if not isinstance(value, datetime):
+        return value
+    naive = value.replace(tzinfo=None)
+    return naive.isoformat(" ", "microseconds") if text else naive
+
+
+async def add_totals(session: WriteSession, rows: Sequence[Row]) -> None:
+    """Add a batch to the totals of its links, in id order so that two writers cannot wait for each other."""
+    sums: dict[int, Row] = {}
+    for row in rows:
+        if row["kind"] != LINK_CLICK:
+            continue
+        total = sums.setdefault(
+            row["target_id"], {"link_id": row["target_id"], "total_clicks": 0, "bot_clicks": 0, "last_clicked_at": row["at"]}
+        )
+        total["bot_clicks" if row["bot"] else "total_clicks"] += 1
+        total["last_clicked_at"] = max(total["last_clicked_at"], row["at"])
+    if sums:
+        await session.execute(_adding(session), [sums[link_id] for link_id in sorted(sums)])
+
+
+def _adding(session: WriteSession) -> Insert:
+    table: Table = LinkTotals.__table__  # type: ignore[assignment]
+    if session.dialect == "mysql":
+        upsert = mysql.insert(table)
+        new = upsert.inserted
+        return upsert.on_duplicate_key_update(
+            total_clicks=table.c.total_clicks + new.total_clicks,
+            bot_clicks=table.c.bot_clicks + new.bot_clicks,
+            last_clicked_at=func.greatest(func.coalesce(table.c.last_clicked_at, new.last_clicked_at), new.last_clicked_at),
+        )
+    greatest = func.greatest if session.dialect == "postgresql" else func.max
+    insert = postgresql.insert(table) if session.dialect == "postgresql" else sqlite.insert(table)
+    new = insert.excluded
+    return insert.on_conflict_do_update(
+        index_elements=[table.c.link_id],
+        set_={
+            "total_clicks": table.c.total_clicks + new.total_clicks,
+            "bot_clicks": table.c.bot_clicks + new.bot_clicks,
+            "last_clicked_at": greatest(func.coalesce(table.c.last_clicked_at, new.last_clicked_at), new.last_clicked_at),
+        },
+    )

@@ -1,0 +1,83 @@
+"""Which addresses may be connected to: an allow list of our own.
+
+`ipaddress.is_global` differs between Python versions and lets wrong addresses through, so it is not asked.
+"""
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+_V4_SPECIAL = tuple(
+    IPv4Network(text)
+    for text in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # carrier-grade NAT
+        "127.0.0.0/8",  # loopback
+        "168.63.129.16/32",  # a cloud's host agent, answering inside its virtual machines only
+        "169.254.0.0/16",  # link-local, metadata services
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # protocol assignments
+        "192.0.2.0/24",  # documentation
+        "192.31.196.0/24",  # AS112
+        "192.52.193.0/24",  # AMT relays
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",  # private
+        "192.175.48.0/24",  # AS112
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/3",  # multicast, reserved, broadcast
+    )
+)
+_V6_UNICAST = IPv6Network("2000::/3")
+_V6_SPECIAL = tuple(
+    IPv6Network(text)
+    for text in (
+        "2001::/23",  # protocol assignments: Teredo, ORCHID, benchmarks
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4: an IPv4 address in disguise
+        "2620:4f:8000::/48",  # AS112
+        "3fff::/20",  # documentation
+    )
+)
+_V4_INSIDE = (
+    IPv6Network("::ffff:0:0/96"),  # mapped: the kernel speaks IPv4
+    IPv6Network("64:ff9b::/96"),  # NAT64: where only IPv6 is spoken, every IPv4 site is seen like this
+)
+
+
+def unwrap(address: Address) -> Address:
+    """The IPv4 address that a connection would really go to, where there is one inside."""
+    if isinstance(address, IPv6Address) and any(address in network for network in _V4_INSIDE):
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address
+
+
+def is_public(address: Address) -> bool:
+    """Whether anybody on the internet could reach this address as well."""
+    if isinstance(address, IPv6Address) and address.scope_id:
+        return False
+    address = unwrap(address)
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _V4_SPECIAL)
+    return address in _V6_UNICAST and not any(address in network for network in _V6_SPECIAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Public addresses on a few ports; and, on any port, the networks that the operator opened.
+
+    Who opens a network knows its services, and those that are not on the usual ports are the reason to open it.
+    """
+
+    allow: tuple[Network, ...] = ()
+    ports: frozenset[int] = frozenset((80, 443))
+
+    def permits(self, address: Address, port: int) -> bool:
+        inner = unwrap(address)
+        if any(address in network or inner in network for network in self.allow):
+            return True
+        return port in self.ports and is_public(address)

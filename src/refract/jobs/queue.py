@@ -1,0 +1,193 @@
+"""Into the outbox, in the transaction of whoever asks, and out of it again, to one worker at a time."""
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from sqlalchemy import CursorResult, Table, case, func, insert, select, text, update
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+
+from refract.core.clock import Clock, SystemClock
+from refract.core.db import ReadSession, WriteSession
+from refract.core.runtime import Runtime
+from refract.core.types import Model, Moment
+from refract.jobs.errors import LeaseLost
+from refract.jobs.models import DEFAULT_TRIES, WAITING, Job, JobStatus
+from refract.jobs.payload import Claim, Payload
+
+TOPIC = "refract_jobs"
+"""The in-process signal and the PostgreSQL channel."""
+
+MAX_DEDUP = 200
+
+
+async def now(session: ReadSession, clock: Clock) -> datetime:
+    """The database's time, since machines disagree about theirs. A clock that a test moves stands in for it."""
+    if session.dialect == "sqlite" or not isinstance(clock, SystemClock):
+        return clock.now()
+    here = func.clock_timestamp(type_=Moment()) if session.dialect == "postgresql" else func.utc_timestamp(text("6"), type_=Moment())
+    return (await session.execute(select(here))).scalar_one()
+
+
+async def enqueue(
+    session: WriteSession, rt: Runtime, payload: Payload, *, run_at: datetime | None = None, dedup: str | None = None
+) -> int | None:
+    """Ask for work that commits or vanishes with this transaction; the answer is the job's id.
+
+    With `dedup`, None when a job with that key is still open: waiting, being worked on, or about to be tried again.
+    """
+    row = _row(rt, payload, await now(session, rt.clock), run_at)
+    if dedup is None:
+        await session.execute(insert(Job), [row])
+    elif len(dedup) > MAX_DEDUP:
+        problem = f"a dedup key has at most {MAX_DEDUP} characters: {dedup}"
+        raise ValueError(problem)
+    elif not await insert_new(session, Job, {**row, "dedup": dedup}):
+        return None
+    await wake(session, rt)
+    return int(row["id"])
+
+
+async def enqueue_all(session: WriteSession, rt: Runtime, payloads: Sequence[Payload], *, run_at: datetime | None = None) -> list[int]:
+    """Many jobs by one statement."""
+    if not payloads:
+        return []
+    at = await now(session, rt.clock)
+    rows = [_row(rt, payload, at, run_at) for payload in payloads]
+    await session.execute(insert(Job), rows)
+    await wake(session, rt)
+    return [int(row["id"]) for row in rows]
+
+
+def _row(rt: Runtime, payload: Payload, at: datetime, run_at: datetime | None) -> dict[str, Any]:
+    return {
+        "id": rt.ids.next_id(),
+        "kind": payload.kind,
+        "payload": payload.model_dump(mode="json"),
+        "status": JobStatus.PENDING,
+        "attempt_count": 0,
+        "max_tries": DEFAULT_TRIES,
+        "run_at": run_at or at,
+        "created_at": at,
+    }
+
+
+async def insert_new(session: WriteSession, model: type[Model], row: dict[str, Any]) -> bool:
+    """Insert unless a unique key is taken. The key decides: looking first would race."""
+    table = cast("Table", model.__table__)
+    if session.dialect == "mysql":
+        result = await session.execute(mysql.insert(table).prefix_with("IGNORE").values(row))
+    elif session.dialect == "postgresql":
+        result = await session.execute(postgresql.insert(table).values(row).on_conflict_do_nothing())
+    else:
+        result = await session.execute(sqlite.insert(table).values(row).on_conflict_do_nothing())
+    return changed(result) == 1
+
+
+def changed(result: Any) -> int:
+    """How many rows a statement touched."""
+    return result.rowcount if isinstance(result, CursorResult) else 0
+
+
+async def wake(session: WriteSession, rt: Runtime) -> None:
+    """Tell the workers of this process after the commit, and those of others as part of it; once per transaction is enough."""
+    if TOPIC in session.info:
+        return
+    session.info[TOPIC] = True
+    if session.dialect == "postgresql":
+        await session.execute(select(func.pg_notify(TOPIC, "")))
+    session.after_commit(lambda: rt.signals.send(TOPIC))
+
+
+async def due_in(session: ReadSession, rt: Runtime, kinds: Sequence[str]) -> float | None:
+    """Seconds until the next job of these kinds may be claimed; zero or less means now, None means that none is waiting.
+
+    This only looks, so that an idle worker never takes SQLite's one write lock.
+    """
+    earliest = [
+        select(Job.run_at).where(Job.status == status, Job.kind.in_(kinds)).order_by(Job.run_at, Job.id).limit(1).scalar_subquery()
+        for status in WAITING
+    ]
+    found = [moment for moment in (await session.execute(select(*earliest))).one() if moment is not None]
+    return (min(found) - await now(session, rt.clock)).total_seconds() if found else None
+
+
+async def claim(session: WriteSession, rt: Runtime, worker: str, tries: dict[str, int], limit: int) -> list[Claim]:
+    """Take up to `limit` jobs that are due. The attempt is counted here, so that a job that kills its worker is counted too.
+
+    Rows that another worker is taking are passed over; on SQLite the transaction itself keeps others out.
+    """
+    renewed_at = rt.clock.monotonic()
+    at = await now(session, rt.clock)
+    rows: list[Any] = []
+    for status in WAITING:  # one status at a time keeps to the index's order, so MariaDB locks no more rows than it returns
+        if len(rows) < limit:
+            wanted = select(Job.id, Job.kind, Job.payload, Job.attempt_count).where(
+                Job.status == status, Job.run_at <= at, Job.kind.in_(list(tries))
+            )
+            ordered = wanted.order_by(Job.run_at, Job.id).limit(limit - len(rows)).with_for_update(skip_locked=True)
+            rows += (await session.execute(ordered)).all()
+    if not rows:
+        return []
+    locked_by = f"{worker}/{secrets.token_hex(4)}"  # a new one per claim: a released or revived job counts its attempts anew
+    await session.execute(
+        update(Job)
+        .where(Job.id.in_([row.id for row in rows]))
+        .values(
+            status=JobStatus.IN_PROGRESS,
+            attempt_count=Job.attempt_count + 1,
+            max_tries=case(tries, value=Job.kind, else_=Job.max_tries),
+            claimed_at=at,
+            locked_by=locked_by,
+            lease_expires_at=at + timedelta(seconds=rt.settings.job_lease_seconds),
+        )
+        .execution_options(synchronize_session=False)
+    )
+    return [Claim(row.id, row.kind, row.payload, row.attempt_count + 1, locked_by, rt.clock, renewed_at) for row in rows]
+
+
+def held(claim: Claim, at: datetime) -> tuple[Any, ...]:
+    """The fence: this job, under this very claim, whose lease has not run out."""
+    return (
+        Job.id == claim.job_id,
+        Job.attempt_count == claim.attempt,
+        Job.locked_by == claim.locked_by,
+        Job.status == JobStatus.IN_PROGRESS,
+        Job.lease_expires_at > at,
+    )
+
+
+async def fence(session: WriteSession, job: Payload) -> None:
+    """Let this transaction commit only while the job is still ours; otherwise `LeaseLost` undoes it.
+
+    The row stays locked until the commit, so nobody can take the job in between. Without a claim (a handler called by a
+    command or a test) there is no lease to lose.
+    """
+    claim = job.claim
+    if claim is None:
+        return
+    at = await now(session, claim.clock)
+    mine = select(Job.id).where(*held(claim, at)).with_for_update()
+    if claim.finished or (await session.execute(mine)).scalar_one_or_none() is None:
+        raise LeaseLost(job_id=claim.job_id)
+
+
+async def finish(session: WriteSession, job: Payload) -> None:
+    """Like `fence`, and the job is done in the same commit: what the handler writes here happens exactly once."""
+    await fence(session, job)
+    claim = job.claim
+    if claim is None:
+        return
+    at = await now(session, claim.clock)
+    await session.execute(
+        update(Job)
+        .where(Job.id == claim.job_id)
+        .values(status=JobStatus.DONE, dedup=None, finished_at=at, lease_expires_at=None)
+        .execution_options(synchronize_session=False)
+    )
+    session.after_commit(lambda: _mark_finished(claim))
+
+
+def _mark_finished(claim: Claim) -> None:
+    claim.finished = True

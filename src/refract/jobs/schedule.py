@@ -1,0 +1,79 @@
+"""Periodic jobs: one run per slot, however many processes look at the clock."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+
+from sqlalchemy import select, update
+
+from refract.core.clock import EPOCH
+from refract.core.db import WriteSession
+from refract.core.runtime import Runtime
+from refract.jobs.models import JobSlot
+from refract.jobs.payload import Payload
+from refract.jobs.queue import changed, enqueue, insert_new, now
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """A payload with its beat: every so many seconds (counted from 1970, so all processes agree), or daily at a time in UTC."""
+
+    payload: Payload
+    seconds: int | None = None
+    daily: time | None = None
+
+    def __post_init__(self) -> None:
+        if (self.seconds is None) == (self.daily is None) or (self.seconds is not None and self.seconds < 1):
+            problem = f"{self.name} runs either every so many seconds or daily at a time"
+            raise ValueError(problem)
+
+    @property
+    def name(self) -> str:
+        return self.payload.kind
+
+    @property
+    def period(self) -> timedelta:
+        return DAY if self.seconds is None else timedelta(seconds=self.seconds)
+
+    def slot(self, at: datetime) -> datetime:
+        """The latest slot that has begun."""
+        first = EPOCH if self.daily is None else datetime.combine(EPOCH, self.daily.replace(tzinfo=UTC))
+        return first + (at - first) // self.period * self.period
+
+
+class Scheduler:
+    """Gives out the slots. A slot missed while nobody ran is caught up, but only the latest one."""
+
+    def __init__(self, rt: Runtime, periodic: Sequence[Every]) -> None:
+        names = [every.name for every in periodic]
+        if len(set(names)) != len(names):
+            problem = f"a kind of job has one beat: {names}"
+            raise ValueError(problem)
+        self._rt = rt
+        self._periodic = periodic
+
+    async def tick(self) -> float | None:
+        """Enqueue what has come due; the answer is how many seconds remain until the next slot begins."""
+        if not self._periodic:
+            return None
+        async with self._rt.db.read() as session:
+            at = await now(session, self._rt.clock)
+            given = {row.name: row.slot for row in await session.scalars(select(JobSlot))}
+        for every in self._periodic:
+            slot = every.slot(at)
+            if every.name not in given or given[every.name] < slot:
+                async with self._rt.db.write() as session:
+                    await self._give(session, every, slot, known=every.name in given)
+        return min((every.slot(at) + every.period - at).total_seconds() for every in self._periodic)
+
+    async def _give(self, session: WriteSession, every: Every, slot: datetime, *, known: bool) -> None:
+        """Moving the slot and enqueuing the run are one commit; whoever moves it second moves nothing."""
+        if known:
+            forward = update(JobSlot).where(JobSlot.name == every.name, JobSlot.slot < slot).values(slot=slot)
+            first = changed(await session.execute(forward.execution_options(synchronize_session=False))) == 1
+        else:
+            first = await insert_new(session, JobSlot, {"name": every.name, "slot": slot})
+        if first:
+            await enqueue(session, self._rt, every.payload, dedup=f"{every.name}@{slot.isoformat()}")

@@ -1,0 +1,288 @@
+"""The slow path: every address whose first segment is not ours is a name or a code, and this answers it.
+
+Redirects, pages for people and problem documents for programs; preview pages and QR codes. It knows no table and no cache: who
+knows the names is handed in, and so are the hooks that count a click and keep an answer ready.
+"""
+
+import asyncio
+from collections.abc import Container
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from refract.core.errors import RefractError, Unavailable
+from refract.core.runtime import Runtime
+from refract.identity.errors import SignInNeeded
+from refract.redirect import qr
+from refract.redirect.answer import headers as redirect_headers
+from refract.redirect.errors import (
+    BadQrFormat,
+    LinkBlocked,
+    LinkDeleted,
+    LinkDisabled,
+    LinkExpired,
+    LinkGone,
+    NoSuchLink,
+    PathDoesNotFit,
+)
+from refract.redirect.hooks import Hooks, Surface
+from refract.redirect.resolve import (
+    Dead,
+    Found,
+    Leads,
+    Listed,
+    Lookup,
+    Missing,
+    Outcome,
+    Shows,
+    SignInFirst,
+    State,
+    Unfit,
+    Visitor,
+    resolve,
+)
+from refract.redirect.wish import View, raw_path_of, read_wish
+from refract.web import returning
+from refract.web.limits import MemoryBuckets, RateLimited
+from refract.web.problems import MethodNotAllowed, problem_headers, problem_response, wants_page
+
+STALE_SECONDS = 0.25
+_METHODS = ("GET", "HEAD")
+_SIGN_IN = "/auth/sign-in"
+_GONE: dict[State, type[LinkGone]] = {"expired": LinkExpired, "disabled": LinkDisabled, "deleted": LinkDeleted, "blocked": LinkBlocked}
+
+
+class Follow:
+    """The ASGI application behind every name and code."""
+
+    def __init__(
+        self, rt: Runtime, lookup: Lookup, surface: Surface, hooks: Hooks | None = None, reserved: Container[str] = frozenset()
+    ) -> None:
+        self.rt = rt
+        self.lookup = lookup
+        self.surface = surface
+        self.hooks = hooks or Hooks()
+        self.reserved = reserved
+        self._allowed = rt.settings.misses_per_minute
+        self._misses = MemoryBuckets(size=self._allowed, per_second=self._allowed / 60)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await _Request(self, scope).answer()
+        await response(scope, receive, _without_body(send) if scope["method"] == "HEAD" else send)
+
+    def count_miss(self, network: str) -> None:
+        """Take a token of this network, or refuse. Links that exist go on being answered, whatever the network has guessed."""
+        if not self._allowed:
+            return
+        left = self._misses.take(network, self.rt.clock.monotonic())
+        if left < 0:
+            raise RateLimited(limit=self._allowed, per="a minute for links that do not exist", retry_after=self._misses.wait(left))
+
+
+class _Request:
+    """One request on its way to an answer. Who asks is found out once, and only when it matters."""
+
+    def __init__(self, follow: Follow, scope: Scope) -> None:
+        self._follow = follow
+        self._rt = follow.rt
+        self._surface = follow.surface
+        self._scope = scope
+        self._raw_path = raw_path_of(scope["path"], scope.get("raw_path"))
+        self._wish = read_wish(self._raw_path, scope["query_string"])
+        self._page = wants_page(Headers(scope=scope))
+        self._visitor: Visitor | None = None
+        self._asked = False
+
+    async def answer(self) -> ASGIApp:
+        try:
+            if self._scope["method"] not in _METHODS:
+                raise _not_allowed(self._scope["method"])
+            return await self._respond(await self._outcome())
+        except RefractError as refused:
+            return await self._refused(refused)
+
+    async def _outcome(self) -> Outcome:
+        """What we knew before we lost touch is asked for again, but nobody is made to wait for long."""
+        stale = self._follow.hooks.stale(self._raw_path, self._scope["query_string"])
+        asking = resolve(self._follow.lookup, self._wish, self._who, self._rt.clock.now)
+        if stale is None:
+            return await asking
+        try:
+            async with asyncio.timeout(STALE_SECONDS):
+                return await asking
+        except (Unavailable, TimeoutError):
+            return stale
+
+    async def _who(self) -> Visitor | None:
+        if not self._asked:
+            self._asked = True
+            self._visitor = await self._surface.visitor(self._scope)
+        return self._visitor
+
+    async def _respond(self, outcome: Outcome) -> ASGIApp:
+        match outcome:
+            case Leads(found, href):
+                return await self._redirect(found, href)
+            case Shows(found, href):
+                return await self._preview(found, href) if self._wish.view is View.PREVIEW else self._qr(found)
+            case Listed(found) if self._follow.hooks.lists is not None:
+                return self._follow.hooks.lists(found, self._wish)
+            case SignInFirst():
+                return self._sign_in()
+            case Dead(found, state) if self._rt.settings.dead_link_status != 404:
+                return await self._gone(found, state)
+            case Unfit(_, reason, usage):
+                raise PathDoesNotFit(reason=reason, usage=usage)
+            case Missing() | Listed() | Dead():
+                return await self._missing()
+
+    async def _redirect(self, found: Found, href: str) -> ASGIApp:
+        if self._scope["method"] == "GET":
+            await self._follow.hooks.record(self._scope, found)
+        if not found.secure and not (found.forward_query and self._wish.query):
+            self._follow.hooks.fill(self._raw_path, found, href)
+        self._scope.setdefault("state", {})["redirect"] = True
+        return _Redirect(found.redirect_status, href)
+
+    def _sign_in(self) -> Response:
+        if not self._page:
+            raise SignInNeeded
+        response = RedirectResponse(_SIGN_IN, 302, {"Cache-Control": "no-store"})
+        query = self._scope["query_string"]
+        path = (self._raw_path + b"?" + query if query else self._raw_path).decode("latin-1")
+        returning.remember(response, self._rt, path)
+        return response
+
+    async def _preview(self, found: Found, href: str) -> Response:
+        short_url = self._short_url(found)
+        if not self._page:
+            return _json_preview(found, short_url, href)
+        link = {
+            "name": found.name,
+            "short_url": short_url,
+            "destination": href,
+            "title": found.title,
+            "created_at": found.created_at,
+            "state": "active",
+        }
+        address = f"/{found.name}.qr{'/' + self._wish.extra if self._wish.extra else ''}"
+        return self._surface.page(
+            self._scope,
+            await self._who(),
+            "preview.html",
+            status=200,
+            page_title=f"/{found.name}",
+            link=link,
+            qr_url=address,
+            qr_png_url=f"{address}?format=png&size=512",
+        )
+
+    def _qr(self, found: Found) -> Response:
+        asked = QueryParams(self._scope["query_string"])
+        kind, size = asked.get("format", "svg").lower(), asked.get("size", "512")
+        if kind not in ("svg", "png") or not (size.isascii() and size.isdigit() and qr.LEAST <= int(size[:9]) <= qr.MOST):
+            raise BadQrFormat(least=qr.LEAST, most=qr.MOST)
+        keep = {"Cache-Control": "no-store" if found.secure else "private, max-age=300"}
+        text = self._short_url(found)
+        if kind == "png":
+            return Response(qr.png(text, int(size)), headers=keep, media_type="image/png")
+        return Response(qr.svg(text), headers=keep, media_type="image/svg+xml")
+
+    def _short_url(self, found: Found) -> str:
+        extra = f"/{self._wish.extra}" if self._wish.extra else ""
+        return f"{self._rt.settings.public_url}/{found.name}{extra}"
+
+    async def _gone(self, found: Found, state: State) -> Response:
+        if not self._page:
+            return problem_response(_GONE[state](name=found.name))
+        return self._surface.page(
+            self._scope,
+            await self._who(),
+            "gone.html",
+            status=LinkGone.status,
+            page_title=f"/{found.name}",
+            name=found.name,
+            state=state,
+            since=found.expires_at if state == "expired" else None,
+        )
+
+    async def _missing(self) -> Response:
+        """A miss costs its network a token; without one there is no page and no search for what was meant."""
+        self._follow.count_miss(self._surface.network(self._scope))
+        visitor = await self._who()
+        name = self._wish.shown
+        suggestions = await self._follow.lookup.suggest(self._wish.name, visitor)
+        if not self._page:
+            return problem_response(NoSuchLink(name=name, suggestions=suggestions))
+        return self._surface.page(
+            self._scope,
+            visitor,
+            "not_found.html",
+            status=404,
+            page_title="Not found",
+            name=name,
+            suggestions=suggestions,
+            creatable=visitor is not None and self._wish.view is View.FOLLOW and not self._wish.extra,
+        )
+
+    async def _refused(self, error: RefractError) -> Response:
+        if not self._page:
+            return problem_response(error)
+        response = self._surface.page(
+            self._scope,
+            self._visitor,
+            "error.html",
+            status=error.status,
+            page_title=str(error.status),
+            title=_heading(error),
+            detail=error.message,
+            request_id=self._scope.get("state", {}).get("request_id"),
+            retry_after=getattr(error, "retry_after", None),
+        )
+        response.headers.update(problem_headers(error))
+        return response
+
+
+class _Redirect:
+    """The answer that all this is for."""
+
+    def __init__(self, status: int, href: str) -> None:
+        self._start: Message = {"type": "http.response.start", "status": status, "headers": redirect_headers(status, href.encode("ascii"))}
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        await send(self._start)
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _json_preview(found: Found, short_url: str, href: str) -> Response:
+    facts = {
+        "name": found.name,
+        "short_url": short_url,
+        "destination": href,
+        "redirect_status": found.redirect_status,
+        "title": found.title,
+        "created_at": found.created_at.isoformat().replace("+00:00", "Z") if found.created_at else None,
+    }
+    return JSONResponse(facts, headers={"Cache-Control": "no-store"})
+
+
+def _without_body(send: Send) -> Send:
+    """`HEAD` is answered like `GET`, headers and all, with nothing behind them."""
+
+    async def bare(message: Message) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    return bare
+
+
+def _not_allowed(method: str) -> MethodNotAllowed:
+    refused = MethodNotAllowed(method=method[:20])
+    refused.headers = {"Allow": ", ".join(_METHODS)}  # read by problem_headers
+    return refused
+
+
+def _heading(error: RefractError) -> str:
+    if isinstance(error, PathDoesNotFit):
+        return "This path does not fit the link"
+    return {405: "A link can only be followed", 429: "A little too fast", 503: "Back in a moment"}.get(error.status, "That did not work")

@@ -1,0 +1,53 @@
+"""What the slow path is handed: the people's side, and what others do when a link is followed."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Scope
+
+from refract.redirect.resolve import Found, Leads, Visitor
+from refract.redirect.wish import Wish
+
+ListPage = Callable[[Found, Wish], ASGIApp]
+Record = Callable[[Scope, Found], Awaitable[None]]
+Fill = Callable[[bytes, Found, str], None]
+Stale = Callable[[bytes, bytes], Leads | None]
+
+
+class Surface(Protocol):
+    """The people's side: who asks, from where, and how a page looks to them."""
+
+    async def visitor(self, scope: Scope) -> Visitor | None: ...
+
+    def network(self, scope: Scope) -> str:
+        """The network a request comes from, as far as misses are counted by it."""
+
+    def page(self, scope: Scope, visitor: Visitor | None, template: str, *, status: int, page_title: str, **context: Any) -> Response: ...
+
+
+async def _count_nothing(scope: Scope, found: Found) -> None:
+    """Until there is a spool."""
+
+
+def _keep_nothing(path: bytes, found: Found, href: str) -> None:
+    """Until there is a table."""
+
+
+def _knew_nothing(path: bytes, query: bytes) -> None:
+    """Until there is a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What others do when a link is followed."""
+
+    record: Record = _count_nothing
+    """Called before a counted redirect leaves, and waited for: a click is durable first."""
+    fill: Fill = _keep_nothing
+    """Called with the raw path of an answer that every visitor would get; never for secure links."""
+    stale: Stale = _knew_nothing
+    """Called with raw path and query: where it led before we lost touch, for when nobody can be asked."""
+    lists: ListPage | None = None
+    """What answers for a list's name."""

@@ -1,0 +1,165 @@
+"""From a wish to what becomes of it: the one place that knows the order of the questions.
+
+Exact name, then code, then forgiveness; a secure link asks who is there before it says anything; then blocked, deleted, disabled,
+expired; and at last whether the extra path fits. `POST /resolve` and the redirect itself both go through here.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+from refract.identity.models import User
+from refract.links.golinks import Unfillable, expand
+from refract.links.templates import Template
+from refract.redirect.wish import View, Wish, forgiven
+
+Kind = Literal["link", "list"]
+State = Literal["active", "disabled", "expired", "deleted", "blocked"]
+
+_POSSIBLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
+
+
+class Visitor(Protocol):
+    """Somebody signed in, or a key that speaks for them."""
+
+    @property
+    def user(self) -> User: ...
+
+    @property
+    def is_admin(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Everything about a link that its answer depends on. Of a list only `kind`, `id` and `name` are known."""
+
+    kind: Kind
+    id: int
+    name: str
+    """The name as it was chosen, or the code: what the short URL ends with."""
+    by_code: bool = False
+    template: Template | None = None
+    redirect_status: int = 302
+    status: str = "active"
+    expires_at: datetime | None = None
+    secure: bool = False
+    forward_query: bool = False
+    blocked: bool = False
+    title: str | None = None
+    created_at: datetime | None = None
+    version: int = 0
+    asked_at: float = float("-inf")
+    """When somebody set out to find this, in monotonic seconds: what was forgotten since must not be kept."""
+
+    def state_at(self, now: datetime) -> State:
+        """Expiry is a fact about time, to the instant, whatever a job has marked."""
+        if self.status == "deleted":
+            return "deleted"
+        if self.status == "disabled":
+            return "disabled"
+        if self.blocked or self.template is None:
+            return "blocked"
+        return "expired" if self.expires_at is not None and now >= self.expires_at else "active"
+
+
+class Lookup(Protocol):
+    """Who knows the names."""
+
+    async def find(self, text: str) -> Found | None:
+        """What a chosen name or a canonical code stands for; names come first."""
+
+    async def may_open(self, found: Found, visitor: Visitor) -> bool:
+        """Whether somebody may follow a secure link."""
+
+    async def suggest(self, text: str, visitor: Visitor | None) -> list[str]:
+        """At most three names that may have been meant and that the visitor may know of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leads:
+    """A redirect."""
+
+    found: Found
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shows:
+    """A page about the link, or its QR code. `href` is where it would lead."""
+
+    found: Found
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list's own page, its feed, or one of its entries: the lists' business."""
+
+    found: Found
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Nothing that this visitor may know of."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignInFirst:
+    """A secure link, and nobody is signed in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """A link that leads nowhere."""
+
+    found: Found
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """The link is there, but the path that was asked for does not fit it."""
+
+    found: Found
+    reason: str
+    usage: str
+
+
+Outcome = Leads | Shows | Listed | Missing | SignInFirst | Dead | Unfit
+
+
+async def resolve(lookup: Lookup, wish: Wish, who: Callable[[], Awaitable[Visitor | None]], now: Callable[[], datetime]) -> Outcome:
+    """`who` is asked only when the answer depends on it, `now` after everything that takes time."""
+    found = await find(lookup, wish.name)
+    if found is not None and found.kind == "list":
+        return Listed(found)
+    if found is None or wish.view is View.FEED:
+        return Missing()
+    if found.secure:
+        visitor = await who()
+        if visitor is None or not await lookup.may_open(found, visitor):
+            return SignInFirst() if visitor is None else Missing()
+    state = found.state_at(now())
+    if state != "active" or found.template is None:
+        return Dead(found, state)
+    return _fitted(found, found.template, wish)
+
+
+async def find(lookup: Lookup, name: str) -> Found | None:
+    """What cannot be a name or a code is not asked for."""
+    found = await lookup.find(name) if _POSSIBLE.fullmatch(name) else None
+    bare = forgiven(name) if found is None else None
+    if bare and _POSSIBLE.fullmatch(bare):
+        found = await lookup.find(bare)
+    return found
+
+
+def _fitted(found: Found, template: Template, wish: Wish) -> Outcome:
+    if wish.view is not View.FOLLOW and not wish.extra:
+        return Shows(found, template.href)
+    href = expand(template, wish.segments, wish.query, forward_query=found.forward_query)
+    if isinstance(href, Unfillable):
+        return Unfit(found, href.reason, template.usage(found.name))
+    return Leads(found, href) if wish.view is View.FOLLOW else Shows(found, href)

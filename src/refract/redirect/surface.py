@@ -1,0 +1,39 @@
+"""The people's side of the slow path, made of the web app's own parts."""
+
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+from refract.core.address import TrustedProxies, network_of
+from refract.core.runtime import Runtime
+from refract.identity.actors import Actor, identify
+from refract.identity.rendering import respond
+from refract.redirect.resolve import Visitor
+
+
+class WebSurface:
+    """Visitors by cookie or key, pages in the app's frame, networks behind the proxies we trust."""
+
+    def __init__(self, rt: Runtime, app: Starlette) -> None:
+        self._rt = rt
+        self._app = app
+        self._proxies = TrustedProxies(rt.settings.trusted_proxies)
+
+    async def visitor(self, scope: Scope) -> Visitor | None:
+        return await identify(self._request(scope), self._rt)
+
+    def network(self, scope: Scope) -> str:
+        peer = scope["client"][0] if scope.get("client") else ""
+        forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+        return network_of(self._proxies.client(peer, forwarded)).hex()
+
+    def page(self, scope: Scope, visitor: Visitor | None, template: str, *, status: int, page_title: str, **context: Any) -> Response:
+        actor = visitor if isinstance(visitor, Actor) else None
+        return respond(self._request(scope), actor, template, status=status, page_title=page_title, **context)
+
+    def _request(self, scope: Scope) -> Request:
+        scope.setdefault("state", {})
+        return Request({**scope, "app": self._app})

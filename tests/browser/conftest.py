@@ -1,0 +1,51 @@
+"""One server thread for the session, one browser for a module, one page for each size and theme."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+import uvicorn
+from playwright.async_api import Browser, async_playwright
+
+from tests.browser.gallery import gallery
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def gallery_url() -> Iterator[str]:
+    """Where the sample pages are served."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(gallery(), log_level="warning", ws="none"))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    deadline = time.monotonic() + 10
+    while not server.started:
+        assert time.monotonic() < deadline, "the gallery did not start"
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chromium() -> AsyncIterator[Browser]:
+    """The system's Chromium. The asynchronous API: the other one leaves a loop running that every later async test trips over."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path="/usr/bin/chromium", chromium_sandbox=False, args=FLAGS)
+        yield browser
+        await browser.close()

@@ -1,0 +1,31 @@
+"""Everything that opens sockets runs again in here: in a network namespace without a single interface but loopback."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SEALED = Path(__file__).parent / "sealed"
+
+
+def _namespaces_are_allowed() -> bool:
+    try:
+        return subprocess.run(["unshare", "-rn", "true"], check=False, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in SEALED.glob("test_*.py")))
+def test_inside_a_sealed_network(name: str) -> None:
+    if not _namespaces_are_allowed():
+        pytest.skip("absent service: unprivileged network namespaces (unshare -rn)")
+    command = ["unshare", "-rn", sys.executable, "-m", "pytest", str(SEALED / name), "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    environment = {**os.environ, "REFRACT_TEST_SEALED": "1"}
+
+    run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=environment)
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert re.search(r"\d+ passed", run.stdout), run.stdout

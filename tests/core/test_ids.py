@@ -1,0 +1,113 @@
+"""Snowflakes never repeat, and a code stands for exactly one number."""
+
+import multiprocessing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refract.core.clock import ManualClock, SystemClock
+from refract.core.ids import ALPHABET, MAX_ID, ClockWentBack, Snowflakes, WorkerIdLost, created_at, decode, encode, first_id_at
+
+START = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def _many(worker: int) -> list[int]:
+    ids = Snowflakes(worker, SystemClock())
+    made: list[int] = []
+    while len(made) < 250_000:
+        made += ids.next_ids(2_500)
+    return made
+
+
+def test_a_million_ids_from_four_processes_without_a_repeat() -> None:
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        batches = pool.map(_many, range(4))
+
+    assert all(batch == sorted(batch) for batch in batches)
+    assert len({one for batch in batches for one in batch}) == 1_000_000
+
+
+def test_the_parts_of_an_id() -> None:
+    made = Snowflakes(5, ManualClock(START)).next_id()
+
+    assert made >> 22 == (START - datetime(2024, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    assert (made >> 12) & 1023 == 5
+    assert made & 4095 == 0
+    assert created_at(made) == START
+    assert first_id_at(START) <= made < first_id_at(START + timedelta(milliseconds=1))
+
+
+def test_a_full_millisecond_waits_for_the_next() -> None:
+    clock = ManualClock(START)
+    ids = Snowflakes(1, clock, wait=clock.advance)
+
+    made = ids.next_ids(5_000)
+
+    assert len(set(made)) == 5_000
+    assert made == sorted(made)
+    assert created_at(made[-1]) > START
+
+
+def test_a_clock_that_steps_back_a_little_is_waited_for() -> None:
+    clock = ManualClock(START)
+    ids = Snowflakes(1, clock, wait=clock.advance)
+    before = ids.next_id()
+    clock.advance(-0.005)
+
+    assert ids.next_id() > before
+
+
+@pytest.mark.parametrize("step", [-1.0, -3600.0])
+def test_a_clock_that_steps_back_far_is_refused_until_it_has_caught_up(step: float) -> None:
+    clock = ManualClock(START)
+    ids = Snowflakes(1, clock, wait=clock.advance)
+    before = ids.next_id()
+    clock.advance(step)
+    with pytest.raises(ClockWentBack):
+        ids.next_id()
+    clock.advance(-step + 0.001)
+
+    assert ids.next_id() > before
+
+
+def test_nothing_is_issued_below_what_an_earlier_holder_may_have_used() -> None:
+    clock = ManualClock(START)
+    floor = first_id_at(START + timedelta(milliseconds=3)) >> 22
+    ids = Snowflakes(1, clock, floor_ms=floor, wait=clock.advance)
+
+    assert ids.next_id() >> 22 > floor
+
+
+def test_without_the_lease_nothing_is_issued() -> None:
+    with pytest.raises(WorkerIdLost):
+        Snowflakes(1, ManualClock(START), may_issue=lambda: False).next_id()
+
+
+@pytest.mark.parametrize(("number", "code"), [(0, "0"), (61, "Z"), (62, "10"), (123456789012345678, "97qS0b7N2m"), (MAX_ID, "aZl8N0y58M7")])
+def test_base62_vectors(number: int, code: str) -> None:
+    assert encode(number) == code
+    assert decode(code) == number
+
+
+def test_the_example_in_the_seed_document_is_another_number() -> None:
+    assert decode("dBvJIX9uyO") == 184172476255371918
+
+
+@pytest.mark.parametrize(
+    "text", ["", "00", "01", "097qS0b7N2m", "aZl8N0y58M8", "ZZZZZZZZZZZ", "100000000000", "97qS0b7N2-", "97qS0b7N2\u0660", "é", " 1", "1 "]
+)
+def test_what_is_not_a_code(text: str) -> None:
+    assert decode(text) is None
+
+
+@given(st.integers(0, MAX_ID))
+def test_every_number_has_one_code(number: int) -> None:
+    assert decode(encode(number)) == number
+
+
+@given(st.text(ALPHABET, min_size=1, max_size=12))
+def test_every_code_that_is_read_is_written_the_same(text: str) -> None:
+    number = decode(text)
+    assert number is None or encode(number) == text

@@ -1,0 +1,111 @@
+"""The corpus of destinations: each verdict, with its reason; and whatever is accepted leads where every reader says it does."""
+
+import string
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from ada_url import URL
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from refract.core.clock import ManualClock
+from refract.core.errors import RefractError
+from refract.core.runtime import Runtime
+from refract.core.urls import same_site_host
+from refract.links.golinks import MAX_HREF, Unfillable, expand
+from refract.links.safety import Safety, Vetted
+from refract.links.safety_errors import InvalidUrl, LinkLoop
+from refract.links.templates import read_template
+from tests.conftest import START, make_settings
+from tests.corpus.urls import ACCEPTED, LOOPS, REFUSED
+
+NOTHING: Any = None
+
+
+@pytest.fixture(scope="module")
+def safety(tmp_path_factory: pytest.TempPathFactory) -> Safety:
+    """The checks that need nobody's answer: reading, and loops."""
+    settings = make_settings(tmp_path_factory.mktemp("corpus"))
+    return Safety(Runtime(settings=settings, db=NOTHING, clock=ManualClock(START), ids=NOTHING, secret=NOTHING))
+
+
+def short(text: str) -> str:
+    return ascii(text)[1:60]
+
+
+def test_the_corpus_is_large_enough() -> None:
+    assert len(ACCEPTED) + len(REFUSED) + len(LOOPS) >= 200
+
+
+@pytest.mark.parametrize("typed", REFUSED, ids=short)
+def test_refused_input_says_why(safety: Safety, typed: str) -> None:
+    answer = safety._read(typed)
+
+    assert isinstance(answer, InvalidUrl)
+    assert REFUSED[typed] in answer.message
+    assert answer.errors[0].message == answer.message
+
+
+@pytest.mark.parametrize("typed", LOOPS, ids=short)
+def test_our_own_addresses_are_loops(safety: Safety, typed: str) -> None:
+    assert isinstance(safety._read(typed), LinkLoop)
+
+
+@pytest.mark.parametrize("typed", ACCEPTED, ids=short)
+def test_accepted_input_leads_to_the_host_it_shows(safety: Safety, typed: str) -> None:
+    answer = safety._read(typed)
+
+    assert isinstance(answer, Vetted)
+    assert answer.host == ACCEPTED[typed]
+    assert answer.typed == typed
+    _assert_one_reading(answer)
+
+
+def _assert_one_reading(answer: Vetted) -> None:
+    """The bytes that would go out mean the same to a browser and to the strictest old parser."""
+    location = expand(read_template(answer.typed), ["x"] * (read_template(answer.typed).last_position or 0))
+    if isinstance(location, Unfillable):  # a default that is refused as a path is refused when followed
+        return
+    assert location.isascii()
+    assert all(0x21 <= ord(character) <= 0x7E for character in location)
+    assert len(location) <= MAX_HREF
+    browser = URL(location)
+    assert browser.href == location
+    assert browser.protocol in ("http:", "https:")
+    assert (browser.username, browser.password) == ("", "")
+    assert browser.hostname == answer.host
+    other = urlsplit(location)
+    assert other.username is None
+    assert other.password is None
+    assert other.scheme == browser.protocol[:-1]
+    assert same_site_host(other.hostname or "") == same_site_host(answer.host).strip("[]")
+
+
+# -- anything at all
+
+ODD = ":/\\@?#[]%.{}<>|^`'\" \t\r\n\0\u3002\u00ad\u200b\uff0f\uff20\u2100①"
+schemes = st.sampled_from(["http", "https", "HTTP", "hTTps", "javascript", "data", "ftp", "", "http+x"])
+slashes = st.sampled_from([":", ":/", "://", ":///", ":\\\\", ":/\\"])
+pieces = st.text(string.ascii_letters + string.digits + ODD, max_size=12)
+hosts = st.sampled_from(["good.example", "go.test", "127.0.0.1", "[::1]", "bücher.example", "1.1", "0x7f.1", "xn--bcher-kva.example"])
+
+
+@st.composite
+def addresses(draw: st.DrawFn) -> str:
+    """Near misses: right in most places, strange in some."""
+    before, after = draw(pieces), draw(pieces)
+    return f"{draw(schemes)}{draw(slashes)}{before}{draw(hosts)}{after}{draw(pieces)}"
+
+
+@given(st.one_of(addresses(), st.text(max_size=60), st.builds(lambda rest: f"https://good.example/{rest}", st.text(max_size=40))))
+@example("http://good.example\\@evil.example/")
+@example("https://good.example/{1}\r\nX: y")
+def test_whatever_is_accepted_has_one_reading(safety: Safety, typed: str) -> None:
+    answer = safety._read(typed)
+
+    if isinstance(answer, RefractError):
+        assert answer.status == 422
+        assert answer.message
+        return
+    _assert_one_reading(answer)

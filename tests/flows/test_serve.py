@@ -1,0 +1,74 @@
+"""`refract serve` as a person meets it: starts, stops, starts again with the same data."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import psutil
+
+from tests.serving import PATIENCE, refract, serving
+
+
+def _eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_it_answers_stops_on_ctrl_c_and_starts_again_with_the_same_data(tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as server:
+        assert "text/html" in httpx.get(f"{server.url}/", headers={"accept": "text/html"}).headers["content-type"]
+        assert httpx.get(f"{server.url}/ready").json()["status"] == "ready"
+        first = server.signin_link
+        key = refract("keys", "create", "--name", "first", "--data-dir", str(tmp_path / "data")).stdout.strip()
+        me = httpx.get(f"{server.url}/api/v1/me", headers={"x-api-key": key}).json()["id"]
+        server.signal(signal.SIGINT)
+        assert server.wait() == 0
+        assert "Traceback" not in server.output
+
+    with serving(tmp_path / "data", port=server.port) as again:
+        assert again.output.count("Sign in once with") == 1  # only the first start offers it
+        assert httpx.get(f"{again.url}/api/v1/me", headers={"x-api-key": key}).json()["id"] == me
+        assert httpx.get(first, headers={"accept": "text/html"}).status_code == 200
+
+
+def test_data_and_database_are_private(tmp_path: Path) -> None:
+    with serving(tmp_path / "data"):
+        modes = {path.name: path.stat().st_mode & 0o077 for path in [tmp_path / "data", *(tmp_path / "data").rglob("*")]}
+
+    assert "refract.db" in modes
+    assert set(modes.values()) == {0}
+
+
+def test_the_key_command_prints_the_key_and_only_that(tmp_path: Path) -> None:
+    made = refract("keys", "create", "--name", "n", "--scope", "read", "--data-dir", str(tmp_path / "data"))
+
+    assert made.returncode == 0
+    assert made.stdout.startswith("refract_")
+    assert made.stdout.count("\n") == 1
+    assert made.stderr == ""
+
+
+def test_several_processes_are_replaced_one_by_one_and_a_dead_one_is_followed(tmp_path: Path) -> None:
+    with serving(tmp_path / "data", "--workers", "2") as server:
+        _eventually(lambda: len(server.children) == 2)
+        before = set(server.children)
+        server.signal(signal.SIGHUP)
+        _eventually(lambda: len(server.children) == 2 and not before & set(server.children))
+
+        victim = server.children[0]
+        os.kill(victim, signal.SIGKILL)
+        _eventually(lambda: len(server.children) == 2 and victim not in server.children)
+        assert httpx.get(f"{server.url}/health").status_code == 200
+
+
+def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
+    with serving(tmp_path / "data", "--workers", "2") as server:
+        _eventually(lambda: len(server.children) == 2)
+        children = [psutil.Process(pid) for pid in server.children]
+        server.signal(signal.SIGKILL)
+        _eventually(lambda: not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children))

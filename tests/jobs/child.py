@@ -1,0 +1,34 @@
+"""A worker in a process of its own: `python -m tests.jobs.child DATABASE_URL DATA_DIR LEASE_SECONDS POLL_SECONDS`. SIGTERM ends it."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from refract.core.runtime import running
+from refract.core.settings import Settings
+from refract.jobs.registry import Registry
+from refract.jobs.worker import Worker
+from tests.jobs.work import HANDLERS
+
+
+async def main(url: str, data_dir: str, lease: str, poll: str) -> None:
+    settings = Settings(
+        data_dir=Path(data_dir),
+        database_url=url,
+        secret_key="s" * 40,  # type: ignore[arg-type]
+        job_lease_seconds=float(lease),
+        job_poll_seconds=float(poll),
+    )
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    async with running(settings) as rt:
+        worker = Worker(rt, Registry.of(HANDLERS))
+        await worker.start()
+        print("ready", flush=True)
+        await stop.wait()
+        await worker.stop(grace=0.5)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,204 @@
+"""Leases against a model: whatever workers, zombies and clocks do, the outbox and a dictionary agree."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from sqlalchemy import delete
+
+from refract.core.clock import ManualClock
+from refract.core.db import Database
+from refract.core.ids import Snowflakes
+from refract.core.runtime import Runtime
+from refract.core.secrets import Secret
+from refract.jobs import leases, queries, queue
+from refract.jobs.errors import JobNotDead, LeaseLost
+from refract.jobs.models import Job
+from refract.jobs.payload import Claim
+from refract.jobs.registry import Dead, Done, Failed, Outcome, Released
+from tests.conftest import START, make_settings
+from tests.jobs.conftest import jobs
+from tests.jobs.work import Ping
+
+TRIES = 2
+LEASE = 60
+OUTCOMES: list[Outcome] = [Done(), Failed("X", "x", 0), Failed("X", "x", 30), Dead("X", "x"), Released()]
+
+
+@dataclass
+class Row:
+    """What the model knows of a job. `holder` is the claim that has it."""
+
+    run_at: datetime
+    dedup: str | None
+    status: str = "PENDING"
+    attempts: int = 0
+    lease: datetime | None = None
+    holder: Claim | None = None
+
+    def leave(self, status: str) -> None:
+        self.status, self.lease, self.holder = status, None, None
+        if status in ("DONE", "DEAD"):
+            self.dedup = None
+
+
+class Leases(RuleBasedStateMachine):
+    """One outbox, three workers, and every claim that was ever made."""
+
+    url: str
+    data_dir: Any
+
+    @initialize()
+    def start(self) -> None:
+        self.runner = asyncio.Runner()
+        self.clock = ManualClock(START)
+        own = make_settings(self.data_dir, database_url=self.url, job_lease_seconds=LEASE)
+        self.rt = Runtime(
+            settings=own,
+            db=Database(own),
+            clock=self.clock,
+            ids=Snowflakes(1, self.clock, wait=self.clock.advance),
+            secret=Secret(b"s" * 40),
+        )
+        self.model: dict[int, Row] = {}
+        self.claims: list[Claim] = []
+        self.runner.run(self._clear())
+        for dedup in (None, "a", None):  # something to fight for from the first step on
+            self.enqueue(dedup, 0)
+        self.claim("a", 2)
+
+    def teardown(self) -> None:
+        if hasattr(self, "runner"):
+            self.runner.run(self.rt.db.close())
+            self.runner.close()
+
+    async def _clear(self) -> None:
+        async with self.rt.db.write() as session:
+            await session.execute(delete(Job))
+
+    async def _write(self, call: Any, *arguments: Any) -> Any:
+        async with self.rt.db.write() as session:
+            return await call(session, *arguments)
+
+    def _due(self) -> list[int]:
+        """The jobs that may be claimed, in the order in which they will be."""
+        waiting = [(row.status, row.run_at, job_id) for job_id, row in self.model.items() if row.status in ("FAILED", "PENDING")]
+        return [job_id for _status, run_at, job_id in sorted(waiting) if run_at <= self.clock.now()]
+
+    def _holds(self, claim: Claim) -> bool:
+        row = self.model[claim.job_id]
+        return row.holder is claim and row.lease is not None and row.lease > self.clock.now()
+
+    @rule(dedup=st.sampled_from([None, None, "a", "b"]), delay=st.sampled_from([0, 0, 45]))
+    def enqueue(self, dedup: str | None, delay: int) -> None:
+        run_at = self.clock.now() + timedelta(seconds=delay)
+
+        async def ask(session: Any) -> int | None:
+            return await queue.enqueue(session, self.rt, Ping(), run_at=run_at, dedup=dedup)
+
+        job_id = self.runner.run(self._write(ask))
+        taken = dedup is not None and any(row.dedup == dedup for row in self.model.values())
+        assert (job_id is None) == taken
+        if job_id is not None:
+            self.model[job_id] = Row(run_at, dedup)
+
+    @precondition(lambda self: self._due())
+    @rule(worker=st.sampled_from("ab"), limit=st.integers(1, 3))
+    def claim(self, worker: str, limit: int) -> None:
+        at = self.clock.now()
+        due = self._due()
+        claims = self.runner.run(self._write(queue.claim, self.rt, worker, {Ping.kind: TRIES}, limit))
+
+        assert [claim.job_id for claim in claims] == due[:limit]
+        for claim in claims:
+            row = self.model[claim.job_id]
+            row.status, row.attempts, row.holder, row.lease = "IN_PROGRESS", row.attempts + 1, claim, at + timedelta(seconds=LEASE)
+            assert claim.attempt == row.attempts
+        self.claims += claims
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data(), outcome=st.sampled_from(OUTCOMES))
+    def settle(self, data: st.DataObject, outcome: Outcome) -> None:
+        claim = data.draw(st.sampled_from(self.claims[-6:]))
+        held = self._holds(claim)
+        assert self.runner.run(self._write(leases.settle, self.rt, claim, outcome)) == held
+        row = self.model[claim.job_id]
+        if held:
+            row.leave({Done: "DONE", Failed: "FAILED", Dead: "DEAD", Released: "PENDING"}[type(outcome)])
+            if isinstance(outcome, Failed | Released):
+                row.run_at = self.clock.now() + timedelta(seconds=outcome.delay if isinstance(outcome, Failed) else 0)
+            row.attempts -= isinstance(outcome, Released)
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data())
+    def renew(self, data: st.DataObject) -> None:
+        some = data.draw(st.lists(st.sampled_from(self.claims[-6:]), min_size=1, max_size=3, unique=True))
+        held = [claim for claim in some if self._holds(claim)]
+        lost = self.runner.run(self._write(leases.renew, self.rt, some))
+        assert lost == [claim for claim in some if claim not in held]
+        for claim in held:
+            self.model[claim.job_id].lease = self.clock.now() + timedelta(seconds=LEASE)
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data(), finish=st.booleans())
+    def write_behind_the_fence(self, data: st.DataObject, finish: bool) -> None:
+        claim = data.draw(st.sampled_from(self.claims[-6:]))
+        held = self._holds(claim)
+        job = Ping()
+        job.under(claim)
+        try:
+            self.runner.run(self._write(queue.finish if finish else queue.fence, job))
+        except LeaseLost:
+            assert not held
+        else:
+            assert held
+            if finish:
+                self.model[claim.job_id].leave("DONE")
+
+    @rule(seconds=st.sampled_from([1, 30, 59, 60]))
+    def pass_time(self, seconds: int) -> None:
+        self.clock.advance(seconds)
+
+    @rule(page=st.integers(1, 3))
+    def recover(self, page: int) -> None:
+        at = self.clock.now()
+        expired = [row for row in self.model.values() if row.lease is not None and row.lease <= at]
+        freed = self.runner.run(leases.recover(self.rt, page=page))
+        assert sorted(dead for _kind, dead in freed) == sorted(row.attempts >= TRIES for row in expired)
+        for row in expired:
+            row.leave("DEAD" if row.attempts >= TRIES else "PENDING")
+            if row.status == "PENDING":
+                row.run_at = at
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def retry(self, data: st.DataObject) -> None:
+        job_id = data.draw(st.sampled_from(sorted(self.model)[-6:]))
+        row = self.model[job_id]
+        if row.status != "DEAD":
+            with pytest.raises(JobNotDead):
+                self.runner.run(self._write(queries.retry, self.rt, job_id))
+            return
+        self.runner.run(self._write(queries.retry, self.rt, job_id))
+        row.status, row.attempts, row.run_at = "PENDING", 0, self.clock.now()
+
+    @invariant()
+    def they_agree(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        stored = {job.id: (job.status, job.attempt_count, job.lease_expires_at, job.dedup) for job in self.runner.run(jobs(self.rt))}
+        assert stored == {job_id: (row.status, row.attempts, row.lease, row.dedup) for job_id, row in self.model.items()}
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+def test_leases_agree_with_the_model(database: str, tmp_path: Any) -> None:
+    bound = type("BoundLeases", (Leases,), {"url": database, "data_dir": tmp_path})
+    run_state_machine_as_test(
+        bound,
+        settings=settings(max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True),
+    )

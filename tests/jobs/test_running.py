@@ -1,0 +1,204 @@
+"""A worker that runs: waking, renewing, stopping, all on the machine's own clock."""
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import pytest
+from sqlalchemy import select, text, update
+
+from refract.core.db import Database
+from refract.core.runtime import Runtime
+from refract.jobs.models import Job, JobStatus
+from refract.jobs.payload import Payload
+from refract.jobs.queue import enqueue, fence
+from refract.jobs.registry import Registry, handles
+from refract.jobs.worker import Worker
+from tests.jobs.conftest import Spawn, eventually, jobs
+from tests.jobs.work import HANDLERS, Ping
+
+only_postgresql = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+
+
+async def _enqueue(rt: Runtime, *payloads: Payload) -> None:
+    async with rt.db.write() as session:
+        for payload in payloads:
+            await enqueue(session, rt, payload)
+
+
+class Held(Payload):
+    kind: ClassVar[str] = "test.held"
+    n: int = 0
+
+
+class Hold:
+    """A handler that says when it begins and how it ends, and lasts until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.go = asyncio.Event()
+        self.ends: list[str] = []
+
+        @handles(Held)
+        async def handler(rt: Runtime, job: Held) -> None:
+            self.begun.set()
+            try:
+                await self.go.wait()
+                async with rt.db.write() as session:
+                    await fence(session, job)
+            except BaseException as error:
+                self.ends.append(type(error).__name__)
+                raise
+            self.ends.append("done")
+
+        self.registry = Registry.of([handler])
+
+
+def _with(rt: Runtime, **settings: Any) -> Runtime:
+    return replace(rt, settings=rt.settings.model_copy(update=settings))
+
+
+async def _done(rt: Runtime) -> bool:
+    return {job.status for job in await jobs(rt)} == {JobStatus.DONE}
+
+
+async def test_a_worker_finds_what_was_waiting_before_it_started(real: Runtime) -> None:
+    await _enqueue(real, Ping(n=1))
+    worker = Worker(_with(real, job_poll_seconds=600.0), Registry.of(HANDLERS))
+    await worker.start()
+
+    await eventually(lambda: _done(real), 10, "the start-up scan")
+    await worker.stop()
+
+
+async def test_an_idle_worker_is_woken_by_a_commit_of_its_process_without_a_poll(real: Runtime) -> None:
+    rt = _with(real, job_poll_seconds=600.0)
+    worker = Worker(rt, Registry.of(HANDLERS))
+    await worker.start()
+    await asyncio.sleep(0.5)
+    for n in range(3):
+        await _enqueue(rt, Ping(n=n))
+        await eventually(lambda: _done(rt), 10, "the wake-up")
+    await worker.stop()
+
+
+@only_postgresql
+async def test_postgresql_wakes_a_worker_in_another_process_without_a_poll(real: Runtime, spawn: Spawn) -> None:
+    await spawn(poll=600)
+    await asyncio.sleep(0.5)
+
+    await _enqueue(real, Ping(n=1))
+
+    await eventually(lambda: _done(real), 10, "the notification")
+
+
+@only_postgresql
+async def test_a_listening_connection_that_was_cut_is_made_again(real: Runtime) -> None:
+    deaf = replace(_with(real, job_poll_seconds=600.0), db=Database(real.settings))  # only PostgreSQL can wake it
+    worker = Worker(deaf, Registry.of(HANDLERS))
+    await worker.start()
+
+    for n in range(2):
+        await eventually(lambda: _listeners(real, 1), 10, "a listening connection")
+        await _enqueue(real, Ping(n=n))
+        await eventually(lambda: _done(real), 10, "the notification")
+        await _listeners(real, 1, cut=True)
+    await worker.stop()
+    await deaf.db.close()
+
+
+async def _listeners(rt: Runtime, wanted: int, *, cut: bool = False) -> bool:
+    what = "pg_terminate_backend(pid)" if cut else "pid"
+    async with rt.db.read() as session:
+        asked = text(f"SELECT {what} FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()")  # noqa: S608
+        return len((await session.execute(asked)).all()) == wanted
+
+
+async def test_a_worker_takes_no_more_jobs_at_a_time_than_it_may(real: Runtime) -> None:
+    hold = Hold()
+    await _enqueue(real, *(Held(n=n) for n in range(5)))
+    worker = Worker(real, hold.registry, concurrency=2)
+    await worker.start()
+    await hold.begun.wait()
+    await asyncio.sleep(0.3)
+    assert Counter(job.status for job in await jobs(real)) == {JobStatus.IN_PROGRESS: 2, JobStatus.PENDING: 3}
+
+    hold.go.set()
+
+    await eventually(lambda: _done(real), 10, "the rest")
+    await worker.stop()
+
+
+async def test_a_graceful_stop_lets_a_job_end(real: Runtime) -> None:
+    hold = Hold()
+    await _enqueue(real, Held(), Held())
+    worker = Worker(real, hold.registry, concurrency=1)
+    await worker.start()
+    await hold.begun.wait()
+    stopping = asyncio.create_task(worker.stop(grace=30))
+    await asyncio.sleep(0.1)
+    hold.go.set()
+    await stopping
+
+    assert [job.status for job in await jobs(real)] == [JobStatus.DONE, JobStatus.PENDING], "and takes no other"
+
+
+async def test_a_stop_beyond_its_grace_gives_the_job_back_at_once(real: Runtime) -> None:
+    hold = Hold()
+    await _enqueue(real, Held())
+    worker = Worker(real, hold.registry)
+    await worker.start()
+    await hold.begun.wait()
+
+    await worker.stop(grace=0.05)
+
+    (job,) = await jobs(real)
+    assert (job.status, job.attempt_count, job.locked_by) == (JobStatus.PENDING, 0, None)
+    assert hold.ends == ["CancelledError"]
+    heir = Worker(real, hold.registry)
+    hold.go.set()
+    assert await heir.run_due() == 1
+    assert await _done(real)
+
+
+async def test_a_handler_whose_lease_was_taken_is_cancelled_and_writes_nothing(real: Runtime) -> None:
+    hold = Hold()
+    rt = _with(real, job_lease_seconds=1.5)
+    await _enqueue(rt, Held())
+    worker = Worker(rt, hold.registry)
+    await worker.start()
+    await hold.begun.wait()
+    async with rt.db.write() as session:  # as a recovery and another worker's claim would
+        await session.execute(update(Job).values(locked_by="another", attempt_count=2))
+
+    await eventually(lambda: _ended(hold), 10, "the cancellation")
+    await worker.stop()
+
+    assert hold.ends == ["CancelledError"]
+    (job,) = await jobs(rt)
+    assert (job.locked_by, job.attempt_count, job.status) == ("another", 2, JobStatus.IN_PROGRESS)
+
+
+async def _ended(hold: Hold) -> bool:
+    return bool(hold.ends)
+
+
+async def test_a_handler_that_cannot_renew_stops_itself_before_its_lease_runs_out(real: Runtime) -> None:
+    hold = Hold()
+    rt = _with(real, job_lease_seconds=3.0)
+    await _enqueue(rt, Held())
+    worker = Worker(rt, hold.registry)
+    await worker.start()
+    await hold.begun.wait()
+    (running,) = worker._running
+    running.claim.renewed_at -= 2.5  # as if every renewal since had failed
+    async with rt.db.write() as session:
+        locked = select(Job.id).with_for_update()  # renewals pass over a locked row; on SQLite they wait
+        await session.execute(locked)
+        await eventually(lambda: _ended(hold), 3, "the handler stops itself")
+        (job,) = await jobs(rt)
+        assert job.status == JobStatus.IN_PROGRESS
+    await worker.stop()
+
+    assert hold.ends == ["CancelledError"]

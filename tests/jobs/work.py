@@ -1,0 +1,117 @@
+"""Payloads and handlers that leave a trace, for the tests of this folder and for the processes they start."""
+
+import asyncio
+import os
+import time
+from collections import Counter
+from typing import ClassVar
+
+from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, insert, select
+
+from refract.core.db import WriteSession
+from refract.core.runtime import Runtime
+from refract.jobs.errors import TryAgain
+from refract.jobs.payload import Payload
+from refract.jobs.queue import fence, finish
+from refract.jobs.registry import handles
+
+metadata = MetaData()
+effects = Table(
+    "job_effects",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("n", BigInteger, nullable=False),
+    Column("what", String(20), nullable=False),
+    Column("pid", Integer, nullable=False),
+)
+
+
+async def leave(session: WriteSession, rt: Runtime, n: int, what: str) -> None:
+    await session.execute(insert(effects).values(id=rt.ids.next_id(), n=n, what=what, pid=os.getpid()))
+
+
+async def traces(rt: Runtime, what: str) -> list[tuple[int, int]]:
+    """(n, pid) of every trace of this sort."""
+    async with rt.db.read() as session:
+        rows = await session.execute(select(effects.c.n, effects.c.pid).where(effects.c.what == what).order_by(effects.c.n))
+        return [(row.n, row.pid) for row in rows]
+
+
+class Ping(Payload):
+    kind: ClassVar[str] = "test.ping"
+    n: int = 0
+
+
+class Once(Payload):
+    kind: ClassVar[str] = "test.once"
+    n: int
+
+
+class Slow(Payload):
+    kind: ClassVar[str] = "test.slow"
+    n: int
+    seconds: float
+    deaf: bool = False
+
+
+class Flaky(Payload):
+    kind: ClassVar[str] = "test.flaky"
+    fails: int = 99
+
+
+class Broken(Payload):
+    kind: ClassVar[str] = "test.broken"
+
+
+@handles(Ping)
+async def ping(rt: Runtime, job: Ping) -> None:
+    async with rt.db.write() as session:
+        await leave(session, rt, job.n, "ping")
+
+
+@handles(Once)
+async def once(rt: Runtime, job: Once) -> None:
+    """Leaves its trace and ends the job in one commit."""
+    async with rt.db.write() as session:
+        await leave(session, rt, job.n, "once")
+        await finish(session, job)
+
+
+@handles(Slow)
+async def slow(rt: Runtime, job: Slow) -> None:
+    """Leaves one trace when it begins, takes its time at the first attempt, and leaves another trace behind the fence."""
+    async with rt.db.write() as session:
+        await leave(session, rt, job.n, "begin")
+    print(f"begin {job.n}", flush=True)
+    if job.claim is not None and job.claim.attempt == 1:
+        if job.deaf:
+            time.sleep(job.seconds)  # noqa: ASYNC251 - as bad code does: nothing can cancel it before it reaches the fence
+        else:
+            await asyncio.sleep(job.seconds)
+    try:
+        async with rt.db.write() as session:
+            await leave(session, rt, job.n, "end")
+            await fence(session, job)
+    except BaseException as error:
+        print(f"refused {job.n} {type(error).__name__}", flush=True)
+        raise
+
+
+def flaky(calls: Counter[str]) -> object:
+    @handles(Flaky)
+    async def handler(_rt: Runtime, job: Flaky) -> None:
+        calls["flaky"] += 1
+        if calls["flaky"] <= job.fails:
+            raise TryAgain("BUSY_ELSEWHERE", "the other side said 503")
+
+    return handler
+
+
+@handles(Broken)
+async def broken(_rt: Runtime, _job: Broken) -> None:
+    await asyncio.sleep(0)
+    problem = "a page\0 at https://ada:hunter2secret@example.com is not a page"
+    raise ValueError(problem)
+
+
+HANDLERS = (ping, once, slow, broken)

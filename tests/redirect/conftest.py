@@ -1,0 +1,158 @@
+"""A station: the lane, or stock uvicorn, on a real socket with a talkative application behind it."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from refract.analytics.frames import Click
+from refract.analytics.spool import Spool
+from refract.analytics.spool_reader import Position, look_at, read_batch
+from refract.core.address import TrustedProxies
+from refract.redirect import answer
+from refract.redirect.lane import Lane
+from refract.redirect.table import Entry, Table
+from refract.redirect.traffic import STATE, Limits, Traffic
+
+Message = MutableMapping[str, Any]
+ENDING = b"x: y\r\n\r\n"
+
+
+async def application(scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]) -> None:
+    """Says what it was asked, so that two servers that understood a request differently answer differently."""
+    path = scope["path"]
+    body = b""
+    if path != "/early":
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message["body"]
+            more = message["more_body"]
+    if path == "/slow":
+        await asyncio.sleep(0.05)
+    if path == "/boom":
+        raise RuntimeError("boom")
+    said = {key: scope[key] for key in ("method", "http_version", "path", "scheme")}
+    said |= {key: scope[key].decode("latin-1") for key in ("raw_path", "query_string")}
+    said["headers"] = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+    said["body"] = body.decode("latin-1")
+    text = json.dumps(said).encode() * (100_000 if path == "/large" else 1)
+    headers = [(b"content-type", b"application/json")]
+    if path != "/stream":
+        headers.append((b"content-length", b"%d" % len(text)))
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if path == "/stream":
+        await send({"type": "http.response.body", "body": text[:10], "more_body": True})
+        text = text[10:]
+    await send({"type": "http.response.body", "body": text})
+
+
+class Client:
+    """A raw connection that remembers everything it was sent."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.got = b""
+        self.closed = False
+
+    async def send(self, *chunks: bytes) -> None:
+        for chunk in chunks:
+            self.writer.write(chunk)
+            await self.writer.drain()
+            await asyncio.sleep(0.01)
+
+    async def read(self, until: int = 1 << 30, seconds: float = 5.0) -> bytes:
+        """Up to `until` bytes in all, or the end, or silence."""
+        try:
+            async with asyncio.timeout(seconds):
+                while len(self.got) < until and not self.closed:
+                    data = await self.reader.read(1 << 16)
+                    self.got += data
+                    self.closed = not data
+        except TimeoutError:
+            pass
+        except ConnectionResetError:
+            self.closed = True
+        return self.got
+
+
+class Station:
+    def __init__(self, root: Path, protocol: type[HttpToolsProtocol], networks: TrustedProxies, limits: Limits) -> None:
+        self.spool = Spool(root, node="test")
+        self.table = Table(100)
+        self.traffic = Traffic(self.table, self.spool, proxies=networks, limits=limits)
+        self.traffic.turn.ending = ENDING
+        self.state = ServerState()
+        config = Config(application, ws="none", lifespan="off", proxy_headers=False, log_config=None, access_log=False)
+        config.load()
+        self.make = lambda: protocol(config, self.state, {STATE: self.traffic}, asyncio.get_running_loop())
+        self.port = 0
+        self.clients: list[Client] = []
+
+    @staticmethod
+    def entry(number: int, **more: Any) -> Entry:
+        status = more.pop("status", 302)
+        return Entry(number, 1, answer.head(status, b"https://example.com/%d" % number), **more)
+
+    def fill(self, path: bytes, what: Entry) -> None:
+        assert self.table.fill(path, what, self.table.now())
+
+    @property
+    def connections(self) -> list[Any]:
+        return list(self.state.connections)
+
+    async def connect(self) -> Client:
+        client = Client(*await asyncio.open_connection("127.0.0.1", self.port))
+        self.clients.append(client)
+        return client
+
+    def clicks(self) -> list[Click]:
+        state, position, got = look_at(self.spool.directory), Position(), []
+        while (batch := read_batch(state, position, 1 << 20)).next != position:
+            got += batch.clicks
+            position = batch.next
+        return got
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Iterator[Callable[[Awaitable[None]], None]]:
+    """Run a story on either event loop: the product serves on uvloop, asyncio keeps us honest about the interface."""
+    factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        yield runner.run  # type: ignore[misc]
+
+
+@pytest.fixture
+def station(tmp_path: Path) -> Callable[..., Any]:
+    @asynccontextmanager
+    async def open_station(
+        protocol: type[HttpToolsProtocol] = Lane, networks: TrustedProxies | None = None, limits: Limits | None = None
+    ) -> Any:
+        here = Station(tmp_path / "spool", protocol, networks or TrustedProxies(), limits or Limits())
+        server = await asyncio.get_running_loop().create_server(here.make, "127.0.0.1", 0)
+        here.port = server.sockets[0].getsockname()[1]
+        try:
+            yield here
+        finally:
+            server.close()
+            for connection in here.connections:
+                connection.transport.abort()
+            for client in here.clients:
+                client.writer.close()
+                with suppress(ConnectionError):
+                    await client.writer.wait_closed()
+            here.traffic.stop()
+            here.spool.close()
+
+    return open_station

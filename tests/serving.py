@@ -1,0 +1,132 @@
+"""A real `refract serve` for tests: started, watched, and always stopped."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+
+ROOT = Path(__file__).parents[1]
+PATIENCE = 30.0
+
+
+def free_port() -> int:
+    """A port that was free a moment ago, below the range that outgoing connections use."""
+    for port in range(20_000 + os.getpid() % 5_000, 32_000):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                try:
+                    probe.close()
+                    with socket.socket() as claim:
+                        claim.bind(("127.0.0.1", port))
+                except OSError:
+                    continue
+                return port
+    raise RuntimeError("no port is free")
+
+
+def refract(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "refract", *arguments],
+        capture_output=True,
+        text=True,
+        env=_environment(environment),
+        cwd=ROOT,
+        timeout=60,
+        check=False,
+    )
+
+
+def _environment(extra: dict[str, str]) -> dict[str, str]:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("REFRACT_")}
+    return plain | {"PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "default"} | extra
+
+
+class Served:
+    """A running server and what it has said."""
+
+    def __init__(self, process: subprocess.Popen[str], port: int, output: Path) -> None:
+        self.process = process
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self._output = output
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text()
+
+    @property
+    def signin_link(self) -> str:
+        found = re.search(r"Sign in once with (\S+)", self.output)
+        assert found, self.output
+        return found[1]
+
+    @property
+    def children(self) -> list[int]:
+        """The server processes that are alive."""
+        found = []
+        for child in psutil.Process(self.process.pid).children():
+            with contextlib.suppress(psutil.NoSuchProcess):  # gone between being listed and being asked, or not yet buried
+                if "refract.cli.child" in " ".join(child.cmdline()):
+                    found.append(child.pid)
+        return found
+
+    def wait_until_ready(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            assert self.process.poll() is None, self.output
+            try:
+                if httpx.get(f"{self.url}/health", timeout=2).status_code == 200:
+                    return
+            except httpx.TransportError:
+                time.sleep(0.05)
+        raise AssertionError(f"not serving after {PATIENCE} s:\n{self.output}")
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def wait(self) -> int:
+        return self.process.wait(PATIENCE)
+
+
+@contextmanager
+def serving(data_dir: Path, *arguments: str, port: int | None = None, **environment: str) -> Iterator[Served]:
+    """Start a server on a free port; whatever happens in the block, nothing of it is left afterwards."""
+    chosen = port or free_port()
+    output = data_dir.with_name(f"{data_dir.name}-{chosen}.log")
+    with output.open("a") as sink:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "refract", "serve", "--port", str(chosen), "--data-dir", str(data_dir), *arguments],
+            stdout=sink,
+            stderr=sink,
+            text=True,
+            env=_environment(environment),
+            cwd=ROOT,
+        )
+    family = [psutil.Process(process.pid)]
+    try:
+        served = Served(process, chosen, output)
+        served.wait_until_ready()
+        yield served
+    finally:
+        family += [child for parent in family if parent.is_running() for child in parent.children(recursive=True)]
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for one in family:
+            if one.is_running() and one.status() != psutil.STATUS_ZOMBIE:
+                one.kill()

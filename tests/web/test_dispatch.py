@@ -1,0 +1,28 @@
+"""Routing and reserved words are one set."""
+
+from fastapi import APIRouter
+
+from refract.app import Application, reserved_words, routes_of
+from refract.names.grammar import SEED_WORDS
+from tests.client import on_sqlite
+
+pytestmark = on_sqlite
+
+
+async def test_the_first_segment_of_every_included_route_is_reserved(app: Application) -> None:
+    later = APIRouter(prefix="/Zebra")
+    later.add_api_route("/stripes", lambda: None)
+    app.api.include_router(later)
+
+    words = reserved_words(app.api)
+    assert "zebra" in words
+    assert "ZEBRA" in words
+    assert all(word in words for word in SEED_WORDS)
+
+
+async def test_every_route_is_found_once_with_its_method(app: Application) -> None:
+    routes = routes_of(app.api)
+
+    assert ("DELETE", "/api/v1/keys/{key_id}") in routes
+    assert ("GET", "/health") in routes
+    assert len(routes) == len(set(routes))
