@@ -37,8 +37,7 @@ async def rt(request: pytest.FixtureRequest, rt: Runtime) -> Runtime:
 
 
 @pytest.fixture
-async def client(rt: Runtime) -> AsyncIterator[AsyncClient]:
-    app = Application(rt)
+async def client(app: Application) -> AsyncIterator[AsyncClient]:
     app.api.include_router(BROKEN)
     async with client_of(app) as asking:
         yield asking
