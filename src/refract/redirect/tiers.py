@@ -5,9 +5,7 @@ A name that many ask for at once is read once. What is read notes when the readi
 
 import asyncio
 from functools import partial
-from typing import Any, Protocol
-
-from sqlalchemy import ColumnElement, or_, select, true
+from typing import Protocol
 
 from refract.core.direct import Direct, Row, moment
 from refract.core.errors import StoreUnavailable, Unavailable
@@ -15,13 +13,13 @@ from refract.core.ids import decode, encode
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl
 from refract.identity.access import Right
-from refract.links.access import Who, standing_of, visible_to
+from refract.links.access import Who, standing_of
 from refract.links.blocking import Blocked
-from refract.links.models import Link, LinkState
+from refract.links.models import Link
+from refract.links.queries import did_you_mean
 from refract.links.templates import Template, read_template
 from refract.names.grammar import name_key
-from refract.names.models import Kind, Name
-from refract.names.queries import did_you_mean
+from refract.names.models import Kind
 from refract.redirect.resolve import Found, Visitor
 from refract.redirect.table import Negatives
 
@@ -184,7 +182,7 @@ class Tiers:
     async def suggest(self, text: str, visitor: Visitor | None) -> list[str]:
         try:
             async with self._rt.db.read() as session:
-                return await did_you_mean(session, text, _known_to(visitor))
+                return await did_you_mean(session, text, _who(visitor) if visitor else None, self._rt.clock.now())
         except Unavailable:
             return []
 
@@ -199,9 +197,3 @@ def _template(destination: str) -> Template | None:
 
 def _who(visitor: Visitor) -> Who:
     return Who(visitor.user.id, visitor.is_admin)
-
-
-def _known_to(visitor: Visitor | None) -> ColumnElement[bool]:
-    seen: Any = true() if visitor is not None and visitor.is_admin else visible_to(_who(visitor) if visitor else None)
-    living = select(Link.id).where(seen, Link.status != LinkState.DELETED.value)
-    return or_(Name.kind == Kind.LIST.value, Name.target_id.in_(living))
