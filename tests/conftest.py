@@ -127,9 +127,12 @@ async def rt(settings: Settings, clock: ManualClock) -> AsyncIterator[Runtime]:
 
 
 @pytest.fixture
-def app(rt: Runtime) -> Application:
+async def app(rt: Runtime) -> AsyncIterator[Application]:
     """The whole program on `rt`, without what runs beside it."""
-    return Application(rt)
+    application = Application(rt)
+    yield application
+    if application.engine is not None:
+        application.engine.spool.close()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ profile, say so: `Row(OWNED_WRITE.but({Who.CO_OWNER: SEEN}), …)`. Path paramet
 
 from dataclasses import dataclass
 from enum import Enum
+from secrets import token_hex
 from typing import Any
 
 from tests.access.identities import Who
@@ -65,8 +66,13 @@ class Row:
 
     profile: Profile
     json: Any = None
+    """The body, or a function that makes one where no two requests may send the same."""
     form: dict[str, str] | None = None
     query: dict[str, str] | None = None
+
+    @property
+    def body(self) -> Any:
+        return self.json() if callable(self.json) else self.json
 
 
 ROWS: dict[str, Row] = {
@@ -99,6 +105,42 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/keys": Row(SIGNED_IN_READ),
     "POST /api/v1/keys": Row(SIGNED_IN_WRITE, json={"name": "from the matrix"}),
     "DELETE /api/v1/keys/{key_id}": Row(PRIVATE_WRITE),
+    # -- links
+    "GET /api/v1/links": Row(SIGNED_IN_READ),
+    "POST /api/v1/links": Row(SIGNED_IN_WRITE, json={"destination": "https://example.com/new"}),
+    "POST /api/v1/links/bulk": Row(SIGNED_IN_WRITE, json={"links": [{"destination": "https://example.com/bulk"}]}),
+    "GET /api/v1/links/{link_id}": Row(OWNED_READ),
+    "PATCH /api/v1/links/{link_id}": Row(OWNED_WRITE, json={"title": "From the matrix"}),
+    "DELETE /api/v1/links/{link_id}": Row(OWNED_WRITE),
+    "POST /api/v1/links/{link_id}/disable": Row(OWNED_WRITE),
+    "POST /api/v1/links/{link_id}/enable": Row(OWNED_WRITE),
+    "POST /api/v1/links/{link_id}/renew": Row(OWNED_WRITE),
+    "POST /api/v1/links/{link_id}/undo": Row(OWNED_WRITE),
+    "GET /api/v1/links/{link_id}/owners": Row(OWNED_READ),
+    "POST /api/v1/links/{link_id}/owners": Row(OWNED_WRITE, json={"email": "otto@example.com"}),
+    "DELETE /api/v1/links/{link_id}/owners/{user_id}": Row(OWNED_WRITE),
+    "POST /api/v1/links/{link_id}/transfer": Row(OWNED_TRANSFER, json={"email": "otto@example.com"}),
+    "GET /api/v1/links/{link_id}/shares": Row(OWNED_READ.but({Who.RECIPIENT: SEEN})),
+    "POST /api/v1/links/{link_id}/shares": Row(OWNED_WRITE, json={"email": "otto@example.com"}),
+    "DELETE /api/v1/links/{link_id}/shares/{user_id}": Row(OWNED_WRITE),
+    "GET /api/v1/links/{link_id}/history": Row(OWNED_READ.but({Who.RECIPIENT: SEEN})),
+    "POST /api/v1/links/{link_id}/history/{version}/revert": Row(OWNED_WRITE),
+    "POST /api/v1/links/{link_id}/names": Row(OWNED_WRITE, json=lambda: {"name": f"matrix-{token_hex(6)}"}),
+    "DELETE /api/v1/links/{link_id}/names/{name}": Row(OWNED_WRITE),
+    "GET /api/v1/names/{name}": Row(OPEN),
+    "POST /api/v1/resolve": Row(SIGNED_IN_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN}), json={"path": "/roadmap"}),
+    "GET /app/links": Row(SIGNED_IN_READ),
+    "POST /app/links": Row(SIGNED_IN_WRITE, form={"destination": "https://example.com/form"}),
+    "GET /app/links/{link_id}": Row(OWNED_READ),
+    "POST /app/links/{link_id}": Row(OWNED_WRITE, form={"destination": "https://example.com/changed"}),
+    "POST /app/links/{link_id}/{step}": Row(OWNED_WRITE),
+    "POST /app/omnibox": Row(SIGNED_IN_WRITE, form={"q": "https://example.com/typed"}),
+    # -- tags
+    "GET /api/v1/tags": Row(SIGNED_IN_READ),
+    "PATCH /api/v1/tags/{tag_id}": Row(ADMIN_WRITE, json={"color": "#123456"}),
     # -- administrators
     "GET /api/v1/admin/audit": Row(ADMIN_READ),
+    "GET /api/v1/admin/blocked-domains": Row(ADMIN_READ),
+    "POST /api/v1/admin/blocked-domains": Row(ADMIN_WRITE, json={"domain": "bad.example"}),
+    "DELETE /api/v1/admin/blocked-domains/{domain}": Row(ADMIN_WRITE),
 }

@@ -34,10 +34,10 @@ async def test_every_route_has_a_row_and_every_row_a_route(app: Application) -> 
 
 
 @pytest.mark.parametrize("route", ROWS)
-async def test_nobody_gets_more_or_less_than_the_row_says(rt: Runtime, route: str) -> None:
+async def test_nobody_gets_more_or_less_than_the_row_says(rt: Runtime, app: Application, route: str) -> None:
     wrong = []
     world = await populate(rt)
-    async with client_of(Application(rt)) as client:
+    async with client_of(app) as client:
         for who, expected in ROWS[route].profile.outcomes.items():
             if who in (Who.OWNER_IN_BROWSER, Who.OWNER_UNPROVEN):
                 world = await _fresh_session(world)
@@ -48,10 +48,10 @@ async def test_nobody_gets_more_or_less_than_the_row_says(rt: Runtime, route: st
 
 
 @pytest.mark.parametrize("route", [route for route in ROWS if parameters_of(route)])
-async def test_a_foreign_object_looks_exactly_like_an_absent_one(rt: Runtime, route: str) -> None:
+async def test_a_foreign_object_looks_exactly_like_an_absent_one(rt: Runtime, app: Application, route: str) -> None:
     world = await populate(rt)
     method_path = route.split(" ")[1]
-    async with client_of(Application(rt)) as client:
+    async with client_of(app) as client:
         for who, expected in ROWS[route].profile.outcomes.items():
             if expected in (SIGN_IN, FORBIDDEN, HIDDEN):
                 real = await real_path(world, method_path)
@@ -60,16 +60,16 @@ async def test_a_foreign_object_looks_exactly_like_an_absent_one(rt: Runtime, ro
                 assert _told(foreign, real) == _told(absent, absent_path(method_path)), f"{who} can tell by {route} what exists"
 
 
-async def test_an_administrators_browser_needs_proof_too(rt: Runtime) -> None:
+async def test_an_administrators_browser_needs_proof_too(rt: Runtime, app: Application) -> None:
     """The matrix knows the owner's browser; a forged form is most tempting against an administrator."""
     world = await populate(rt)
     async with rt.db.write() as session:
         headers = by_cookie(rt, await make.cookie(session, rt, world.admin), proven=False)
-    async with client_of(Application(rt)) as client:
+    async with client_of(app) as client:
         for route, row in ROWS.items():
             method, path = route.split(" ")
             if row.profile.outcomes[Who.OWNER_UNPROVEN] == FORBIDDEN and method != "GET":
-                response = await client.request(method, absent_path(path), headers=headers, json=row.json, data=row.form, params=row.query)
+                response = await client.request(method, absent_path(path), headers=headers, json=row.body, data=row.form, params=row.query)
                 assert response.status_code == 403, route
 
 
@@ -86,7 +86,7 @@ async def _fresh_session(world: World) -> World:
 async def _ask(client: AsyncClient, world: World, who: Who, route: str, path: str) -> Response:
     row: Row = ROWS[route]
     method, _, _ = route.partition(" ")
-    return await client.request(method, path, headers=world.headers[who], json=row.json, data=row.form, params=row.query)
+    return await client.request(method, path, headers=world.headers[who], json=row.body, data=row.form, params=row.query)
 
 
 def _is(response: Response, expected: Outcome) -> bool:

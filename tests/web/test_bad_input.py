@@ -170,10 +170,16 @@ async def test_a_cursor_that_is_not_ours_is_malformed(client: AsyncClient, rt: R
 @on_sqlite
 @pytest.mark.parametrize(
     "path",
-    ["/api/v1/no", "/api/no", "/nothing-here", "/app/no", "/static/x/../../secret", "/static/x/no.css", "/static/x/..%2fx.py"],
+    ["/api/v1/no", "/api/no", "/app/no", "/static/x/no.css", "/static/x/..%2fx.py", "/api/v1/links/not-a-number"],
 )
 async def test_an_address_that_leads_nowhere_says_so(client: AsyncClient, path: str) -> None:
     _problem(await client.get(path), 404, "NO_SUCH_PAGE")
+
+
+@on_sqlite
+@pytest.mark.parametrize("path", ["/nothing-here", "/static/x/../../secret", "/..%2f..%2fetc%2fpasswd"])
+async def test_a_name_that_nobody_has_says_so(client: AsyncClient, path: str) -> None:
+    _problem(await client.get(path), 404, "NO_SUCH_LINK")
 
 
 @on_sqlite

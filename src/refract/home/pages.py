@@ -1,4 +1,4 @@
-"""`/`: what Refract is, or what is mine; and the omnibox, which takes anything."""
+"""`/`: what Refract is, or what is mine; the omnibox, which takes anything; and the API for people."""
 
 from typing import Annotated
 from urllib.parse import quote, urlencode
@@ -12,6 +12,7 @@ from refract.identity.rendering import respond
 from refract.links import pages as link_pages
 from refract.links import queries
 from refract.links.edge import Space
+from refract.web.reading import chapters
 from refract.web.toolkit import Rt, page_router
 
 router = page_router()
@@ -26,6 +27,14 @@ async def start(request: Request, actor: MaybeActor, rt: Rt, created: Annotated[
     links = await link_pages.newest(rt, actor, LATEST)
     made = next((link for link in links if link["id"] == created), None)
     return respond(request, actor, "home.html", page_title="Home", links=links, created=made)
+
+
+@router.get("/api/docs")
+async def api_docs(request: Request, actor: MaybeActor) -> Response:
+    """The OpenAPI document as a page."""
+    document = request.app.openapi()
+    paragraphs = [" ".join(one.split()).replace("`", "") for one in document["info"]["description"].split("\n\n")]
+    return respond(request, actor, "api_docs.html", page_title="API", chapters=chapters(document), paragraphs=paragraphs)
 
 
 @router.post("/app/omnibox")

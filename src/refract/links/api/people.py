@@ -25,7 +25,7 @@ from refract.links.schemas import LinkOut, LinkOwnerOut, LinkShareOut, OwnerList
 from refract.web.problems import problems
 from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
 
-router = api_router("/links/{link_id}", "people")
+router = api_router("/links/{link_id}", "links")
 _PEOPLE = (*ASKING, LinkNotFound, NotYours, UserNotFound, EmailAmbiguous, OwnerExists, InvalidStateTransition)
 
 
