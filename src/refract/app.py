@@ -1,7 +1,6 @@
 """The composition root: the only module that knows every feature."""
 
 import contextlib
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache, partial
@@ -113,7 +112,7 @@ def reserved_words(api: FastAPI) -> Reserved:
 def routes_of(api: FastAPI) -> list[tuple[str, str]]:
     """Method and path of every route, those of included routers too."""
     found = [(method, route.path) for route in iter_route_contexts(api.routes) for method in route.methods or ()]
-    return sorted((method, re.sub(r":\w+}", "}", path)) for method, path in found if path)
+    return sorted((method, path) for method, path in found if path)
 
 
 def methods_at(api: FastAPI, path: str) -> list[str]:

@@ -79,7 +79,7 @@ async def list_links(
     return LinkPage(items=items, next_cursor=page.next_cursor)
 
 
-@router.get("/{link_id:id}", responses=GUARDED | problems(LinkNotFound))
+@router.get("/{link_id}", responses=GUARDED | problems(LinkNotFound))
 async def read_link(link_id: Id, actor: Reader, rt: Rt, response: Response) -> LinkOut:
     """One link."""
     async with rt.db.read() as session:
@@ -90,7 +90,7 @@ async def read_link(link_id: Id, actor: Reader, rt: Rt, response: Response) -> L
     return out
 
 
-@router.patch("/{link_id:id}", responses=problems(*ASKING, *_BAD_LINK, LinkNotFound, NotYours, Stale, BadETag, InvalidStateTransition))
+@router.patch("/{link_id}", responses=problems(*ASKING, *_BAD_LINK, LinkNotFound, NotYours, Stale, BadETag, InvalidStateTransition))
 async def change_link(
     link_id: Id, changes: LinkPatch, actor: Writer, rt: Rt, space: Space, response: Response, if_match: IfMatch = None
 ) -> LinkOut:
@@ -105,7 +105,7 @@ async def change_link(
     return out
 
 
-@router.delete("/{link_id:id}", status_code=204, responses=ON_A_LINK | problems(Stale, BadETag))
+@router.delete("/{link_id}", status_code=204, responses=ON_A_LINK | problems(Stale, BadETag))
 async def delete_link(link_id: Id, actor: Writer, rt: Rt, if_match: IfMatch = None) -> Response:
     """Delete a link: it answers 410, its history and names stay, and it can be undone within 24 hours."""
     async with rt.db.write() as session:
