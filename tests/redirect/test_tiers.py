@@ -22,7 +22,6 @@ from refract.links.schemas import LinkPatch
 from refract.names.models import Name
 from tests import make
 from tests.conftest import make_settings
-from tests.people import ada, bob  # noqa: F401
 from tests.redirect.nodes import Place, open_place
 
 
@@ -34,8 +33,7 @@ def settings(database: str, tmp_path: Path) -> Settings:
 @pytest.fixture
 async def place(rt: Runtime) -> AsyncIterator[Place]:
     async with open_place(rt) as here:
-        with rt.signals.following(feed.TOPIC, here.engine.bus.told):
-            yield here
+        yield here
 
 
 async def new_link(rt: Runtime, owner: User, destination: str = make.DESTINATION, **given: Any) -> Link:
@@ -109,6 +107,20 @@ async def test_ten_thousand_at_once_on_a_cold_name_are_one_question(place: Place
     assert {answer.status_code for answer in answers} == {302}
     assert len(place.reader.asked) == 1
     assert len(place.clicks()) == 10_000
+
+
+async def test_those_who_come_while_the_answer_is_on_its_way_to_the_table_do_not_ask_again(place: Place, rt: Runtime, ada: User) -> None:
+    """One in every turn of the event loop: before the question, while it is asked, when it is answered, and after."""
+    await new_link(rt, ada, name="hot")
+
+    coming = []
+    for _ in range(300):
+        coming.append(asyncio.create_task(place.get("/hot")))
+        await asyncio.sleep(0)
+    answers = await asyncio.gather(*coming)
+
+    assert {answer.status_code for answer in answers} == {302}
+    assert len(place.reader.asked) == 1
 
 
 async def test_who_gives_up_leaves_the_others_their_answer(place: Place, rt: Runtime, ada: User) -> None:
@@ -196,9 +208,7 @@ async def test_what_was_read_before_a_change_is_not_kept_after_it(place: Place, 
     link = await new_link(rt, ada, "https://example.com/old", name="x")
     place.reader.after.clear()
     before = asyncio.create_task(place.get("/x"))
-    while not place.reader.asked:
-        await asyncio.sleep(0.01)
-    await asyncio.sleep(0.05)  # it has read, and holds the answer in its hand
+    await place.reader.read.wait()  # it holds the answer in its hand
 
     await edited(rt, ada, link, "https://example.com/new")
     place.reader.after.set()
@@ -212,9 +222,7 @@ async def test_who_asks_after_a_change_is_not_given_what_others_asked_for_before
     link = await new_link(rt, ada, "https://example.com/old", name="x")
     place.reader.after.clear()
     before = asyncio.create_task(place.get("/x"))
-    while not place.reader.asked:
-        await asyncio.sleep(0.01)
-    await asyncio.sleep(0.05)
+    await place.reader.read.wait()
 
     await edited(rt, ada, link, "https://example.com/new")
     rt.clock.advance(1)  # type: ignore[attr-defined]

@@ -170,10 +170,16 @@ async def test_a_cursor_that_is_not_ours_is_malformed(client: AsyncClient, rt: R
 @on_sqlite
 @pytest.mark.parametrize(
     "path",
-    ["/api/v1/no", "/api/no", "/nothing-here", "/app/no", "/static/x/../../secret", "/static/x/no.css", "/static/x/..%2fx.py"],
+    ["/api/v1/no", "/api/no", "/app/no", "/static/x/no.css", "/static/x/..%2fx.py"],
 )
 async def test_an_address_that_leads_nowhere_says_so(client: AsyncClient, path: str) -> None:
     _problem(await client.get(path), 404, "NO_SUCH_PAGE")
+
+
+@on_sqlite
+@pytest.mark.parametrize("path", ["/nothing-here", "/static/x/../../secret", "/..%2f..%2fetc%2fpasswd"])
+async def test_a_name_that_nobody_has_says_so(client: AsyncClient, path: str) -> None:
+    _problem(await client.get(path), 404, "NO_SUCH_LINK")
 
 
 @on_sqlite
@@ -182,3 +188,13 @@ async def test_a_method_that_is_not_known_comes_with_those_that_are(client: Asyn
 
     _problem(response, 405, "METHOD_NOT_ALLOWED")
     assert set(response.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
+
+
+@on_sqlite
+@pytest.mark.parametrize("moment", ["0.5", "1767225600", "tomorrow", "2026-01-01", "2026-01-01T00:00:00", "0001-01-01T00:00:00+23:59"])
+async def test_a_time_is_written_out_with_its_offset(client: AsyncClient, ada: dict[str, str], moment: str) -> None:
+    asked = await client.get("/api/v1/links", headers=ada, params={"created_after": moment})
+    body = await client.post("/api/v1/links", headers=ada, json={"destination": "https://example.com/", "expires_at": moment})
+
+    for response, field in ((asked, "created_after"), (body, "expires_at")):
+        assert [one["field"] for one in _problem(response, 422, "VALIDATION_FAILED")["errors"]] == [field]

@@ -1,12 +1,12 @@
 """Links as the API takes and shows them."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from refract.core.schema import Id, Input, Output
+from refract.core.schema import Id, Input, Output, Timestamp
 from refract.links.models import LinkState, Visibility
 
 MOST_NAMES = 50
@@ -14,19 +14,10 @@ MOST_TAGS = 20
 MOST_IN_BULK = 1_000
 
 
-def _utc(moment: datetime) -> datetime:
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError as wrong:
-        problem = "This moment is beyond every calendar."
-        raise ValueError(problem) from wrong
-
-
 def _absent_if_empty(text: str) -> str | None:
     return text or None
 
 
-Moment = Annotated[AwareDatetime, AfterValidator(_utc)]
 Title = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_absent_if_empty)]
 Notes = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_absent_if_empty)]
 Destination = Annotated[str, Field(json_schema_extra={"maxLength": 2048}, examples=["https://example.com/plans/2027"])]
@@ -47,7 +38,7 @@ class LinkCreate(Input):
     redirect_status: RedirectStatus = 302
     visibility: Visibility | None = Field(default=None, description="Left out: what the operator has set, `unlisted` by default.")
     forward_query: bool = Field(default=False, description="Merge the query of the request into the destination's.")
-    expires_at: Moment | None = None
+    expires_at: Timestamp | None = None
     find_if_exists: bool = Field(
         default=False, description="Answer my link with this destination, if there is one, instead of making another."
     )
@@ -63,7 +54,7 @@ class LinkPatch(Input):
     redirect_status: RedirectStatus | SkipJsonSchema[None] = None
     visibility: Visibility | SkipJsonSchema[None] = None
     forward_query: bool | SkipJsonSchema[None] = None
-    expires_at: Moment | None = None
+    expires_at: Timestamp | None = None
 
     @field_validator("destination", "tags", "redirect_status", "visibility", "forward_query")
     @classmethod
@@ -165,7 +156,7 @@ class BulkResult(Output):
 class Renewal(Input):
     """A new end, or none."""
 
-    expires_at: Moment | None = None
+    expires_at: Timestamp | None = None
 
 
 class PersonIn(Input):

@@ -3,11 +3,10 @@
 from typing import Annotated
 
 from fastapi import Query, Response
-from pydantic import AwareDatetime
 
 from refract.core.errors import Stale
 from refract.core.page import Cursors, InvalidCursor
-from refract.core.schema import Id
+from refract.core.schema import Id, Timestamp
 from refract.identity.access import Right
 from refract.identity.actors import Reader, Writer
 from refract.identity.errors import AdministratorsOnly
@@ -59,13 +58,13 @@ async def list_links(
     rt: Rt,
     limit: Limit = PAGE,
     cursor: Cursor = None,
-    owner: OwnerFilter = OwnerFilter.ME,
-    status: LinkState | None = None,
-    tag: Annotated[str | None, Query(max_length=200)] = None,
+    owner: Annotated[OwnerFilter, Query(description="`me`: owned or co-owned. `all` is for administrators.")] = OwnerFilter.ME,
+    status: Annotated[LinkState | None, Query(description="As it is now; left out, everything but deleted links.")] = None,
+    tag: Annotated[str | None, Query(max_length=200, description="A shared tag.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Words that name, title, notes or destination must contain.")] = None,
     sort: Sort = Sort.CREATED,
-    created_after: AwareDatetime | None = None,
-    created_before: AwareDatetime | None = None,
+    created_after: Annotated[Timestamp | None, Query(description="Made at this moment or later.")] = None,
+    created_before: Annotated[Timestamp | None, Query(description="Made before this moment.")] = None,
 ) -> LinkPage:
     """My links, those shared with me, everybody's public ones, or for administrators all; newest or most first."""
     if owner == OwnerFilter.ALL and not actor.is_admin:
