@@ -58,11 +58,15 @@ async def list_links(
     rt: Rt,
     limit: Limit = PAGE,
     cursor: Cursor = None,
-    owner: OwnerFilter = OwnerFilter.ME,
-    status: LinkState | None = None,
-    tag: Annotated[str | None, Query(max_length=200)] = None,
+    owner: Annotated[
+        OwnerFilter, Query(description="Mine, shared with me, everybody's public ones, or for administrators all.")
+    ] = OwnerFilter.ME,
+    status: Annotated[LinkState | None, Query(description="Only links in this state.")] = None,
+    tag: Annotated[str | None, Query(max_length=200, description="Only links with this tag, by its slug or name.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Words that name, title, notes or destination must contain.")] = None,
-    sort: Sort = Sort.CREATED,
+    sort: Annotated[
+        Sort, Query(description="What comes first: the newest, the last changed, the most or the last clicked.")
+    ] = Sort.CREATED,
     created_after: Annotated[Timestamp | None, Query(description="Made at this moment or later.")] = None,
     created_before: Annotated[Timestamp | None, Query(description="Made before this moment.")] = None,
 ) -> LinkPage:

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import Path, Request, Response
+from fastapi import Path, Query, Request, Response
 
 from refract.core.address import TrustedProxies, network_of
 from refract.core.errors import Stale
@@ -73,7 +73,11 @@ class Askers:
 
 @open_router.get("/{name}", responses=problems(RateLimited, *ASKING[5:]))
 async def name_availability(
-    name: Annotated[str, Path(max_length=200)], request: Request, rt: Rt, space: Space, kind: Kind = Kind.LINK
+    name: Annotated[str, Path(max_length=200)],
+    request: Request,
+    rt: Rt,
+    space: Space,
+    kind: Annotated[Kind, Query(description="What it would name: lists have a stricter grammar.")] = Kind.LINK,
 ) -> NameAvailability:
     """Whether a name could be had now, and if not, why. Open to strangers."""
     rt.part(Askers).count(request, rt.clock.monotonic())
