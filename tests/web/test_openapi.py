@@ -46,9 +46,8 @@ async def test_every_operation_is_described(app: Application) -> None:
         assert operation["summary"], f"{name} needs a docstring: its first sentence is the summary"
         assert operation["summary"][0].isupper(), name
         assert set(operation["tags"]) <= tags, f"{name} has a tag without a line in TAGS of refract.app"
-        for parameter in operation.get("parameters", ()):
-            if not parameter.get("description") and parameter["in"] != "path":
-                missing.append(f"{name}: {parameter['name']}")
+        unsaid = [one for one in operation.get("parameters", ()) if not one.get("description") and one["in"] != "path"]
+        missing += [f"{name}: {parameter['name']}" for parameter in unsaid]
     assert not missing, f"parameters without a description: {missing}"
 
 
