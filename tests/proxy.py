@@ -54,7 +54,7 @@ class Proxy:
         except (OSError, asyncio.CancelledError):
             pass
         finally:
-            self._tasks.discard(task)  # type: ignore[arg-type]
+            self._tasks.discard(task)
             for one in filter(None, (writer, behind)):
                 one.transport.abort()
                 self._writers.discard(one)
@@ -62,7 +62,7 @@ class Proxy:
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(65_536):
-                while self._silent:
+                while self._silent:  # noqa: ASYNC110 - nobody tells when it ends
                     await asyncio.sleep(0.02)
                 writer.write(data)
                 await writer.drain()

@@ -8,8 +8,9 @@ from refract.jobs.worker import Worker
 from refract.links import jobs as link_jobs
 from refract.redirect import jobs as redirect_jobs
 
-HANDLERS = (*upkeep.HANDLERS, *identity_jobs.HANDLERS, *link_jobs.HANDLERS, *redirect_jobs.HANDLERS)
-PERIODIC = (*upkeep.PERIODIC, *identity_jobs.PERIODIC, *link_jobs.PERIODIC, *redirect_jobs.PERIODIC)
+_FEATURES = (upkeep, identity_jobs, link_jobs, redirect_jobs)
+HANDLERS = tuple(handler for feature in _FEATURES for handler in feature.HANDLERS)
+PERIODIC = tuple(every for feature in _FEATURES for every in feature.PERIODIC)
 
 
 def worker(rt: Runtime) -> Worker:

@@ -28,11 +28,13 @@ class Counting:
         self.gate.set()
         self.after = asyncio.Event()
         self.after.set()
+        self.read = asyncio.Event()
 
     async def rows(self, statement: str, *values: object) -> Sequence[Row]:
         self.asked.append(values)
         await self.gate.wait()
         found = await self.inner.rows(statement, *values)
+        self.read.set()
         await self.after.wait()
         return found
 
@@ -48,7 +50,8 @@ class Place:
         self.node = Node(rt)
         assert self.node.engine is not None
         self.engine: Engine = self.node.engine
-        self.reader = self.engine.tiers._reader = Counting(self.engine.tiers._reader)
+        database = self.engine.tiers._database
+        self.reader = database._reader = Counting(database._reader)
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app=self.node), base_url="http://go.test")
 
     async def get(self, path: str, **more: Any) -> httpx.Response:

@@ -20,7 +20,6 @@ from refract.redirect.jobs import TrimFeed, trim_feed
 from refract.redirect.table import Entry
 from tests import make
 from tests.conftest import make_settings
-from tests.people import ada  # noqa: F401
 from tests.redirect.nodes import Place, open_place
 
 

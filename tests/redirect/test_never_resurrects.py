@@ -40,7 +40,7 @@ class Story(RuleBasedStateMachine):
         rt = Runtime(settings=NOTHING, db=NOTHING, clock=self.clock, ids=NOTHING, secret=NOTHING)
         self.table = Table(4, spellings=2, monotonic=self.clock.monotonic)
         self.negatives = Negatives(4, monotonic=self.clock.monotonic)
-        self.bus = Bus(rt, NOTHING, self.table, self.negatives, Tiers(rt, NOTHING, self.negatives))
+        self.bus = Bus(rt, NOTHING, self.table, self.negatives, Tiers(NOTHING, self.negatives))
         self.versions = {1: 1, 2: 1, 3: 1}
         self.names: dict[str, int] = {}
         self.readings: list[Reading] = []

@@ -22,7 +22,6 @@ from refract.links.schemas import LinkPatch
 from refract.names.models import Name
 from tests import make
 from tests.conftest import make_settings
-from tests.people import ada, bob  # noqa: F401
 from tests.redirect.nodes import Place, open_place
 
 
@@ -34,8 +33,7 @@ def settings(database: str, tmp_path: Path) -> Settings:
 @pytest.fixture
 async def place(rt: Runtime) -> AsyncIterator[Place]:
     async with open_place(rt) as here:
-        with rt.signals.following(feed.TOPIC, here.engine.bus.told):
-            yield here
+        yield here
 
 
 async def new_link(rt: Runtime, owner: User, destination: str = make.DESTINATION, **given: Any) -> Link:
@@ -73,9 +71,7 @@ async def test_everything_the_answer_needs_comes_with_the_one_question(place: Pl
 
 async def test_a_list_is_told_from_a_link(place: Place, rt: Runtime) -> None:
     async with rt.db.write() as session:
-        session.add(
-            Name(key="reading", name="reading", kind="list", target_id=7, head="", middle="", tail="", created_at=rt.clock.now())
-        )
+        session.add(Name(key="reading", name="reading", kind="list", target_id=7, head="", middle="", tail="", created_at=rt.clock.now()))
 
     found = await place.engine.tiers.find("Reading")
 
@@ -198,9 +194,7 @@ async def test_what_was_read_before_a_change_is_not_kept_after_it(place: Place, 
     link = await new_link(rt, ada, "https://example.com/old", name="x")
     place.reader.after.clear()
     before = asyncio.create_task(place.get("/x"))
-    while not place.reader.asked:
-        await asyncio.sleep(0.01)
-    await asyncio.sleep(0.05)  # it has read, and holds the answer in its hand
+    await place.reader.read.wait()  # it holds the answer in its hand
 
     await edited(rt, ada, link, "https://example.com/new")
     place.reader.after.set()
@@ -214,9 +208,7 @@ async def test_who_asks_after_a_change_is_not_given_what_others_asked_for_before
     link = await new_link(rt, ada, "https://example.com/old", name="x")
     place.reader.after.clear()
     before = asyncio.create_task(place.get("/x"))
-    while not place.reader.asked:
-        await asyncio.sleep(0.01)
-    await asyncio.sleep(0.05)
+    await place.reader.read.wait()
 
     await edited(rt, ada, link, "https://example.com/new")
     rt.clock.advance(1)  # type: ignore[attr-defined]

@@ -177,6 +177,12 @@ async def test_an_address_that_leads_nowhere_says_so(client: AsyncClient, path: 
 
 
 @on_sqlite
+@pytest.mark.parametrize("path", ["/nothing-here", "/static/x/../../secret", "/..%2f..%2fetc%2fpasswd"])
+async def test_a_name_that_nobody_has_says_so(client: AsyncClient, path: str) -> None:
+    _problem(await client.get(path), 404, "NO_SUCH_LINK")
+
+
+@on_sqlite
 async def test_a_method_that_is_not_known_comes_with_those_that_are(client: AsyncClient) -> None:
     response = await client.put("/api/v1/keys", json={})
 

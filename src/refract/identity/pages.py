@@ -53,7 +53,7 @@ async def sign_in(token: str, request: Request, rt: Rt) -> Response:
         cookie = await sessions.begin_session(session, rt, user, request.headers.get("user-agent", ""))
         await audit.note(session, rt, "signed_in", actor=user, detail="one-time link")
     response = RedirectResponse(returning.wanted(request, rt) or "/", 303)
-    returning.forget(response, rt)
+    returning.forget(request, response, rt)
     set_session_cookie(response, rt, cookie)
     return response
 

@@ -4,6 +4,7 @@ from starlette.applications import Starlette
 
 from refract.core.runtime import Runtime
 from refract.identity.usage import KeyUsage
+from refract.names.grammar import Reserved
 from refract.redirect.engine import Engine
 from refract.redirect.follow import Follow
 from refract.redirect.surface import WebSurface
@@ -17,4 +18,4 @@ def follow_alone(rt: Runtime, engine: Engine) -> Follow:
     frame.state.pages = Pages(rt.settings.public_url)
     frame.state.areas = []
     frame.state.key_usage = KeyUsage(rt)
-    return Follow(rt, engine.tiers, WebSurface(rt, frame), engine.hooks())
+    return Follow(rt, engine.tiers, WebSurface(rt, frame), engine.hooks(), Reserved())

@@ -57,21 +57,20 @@ class Bus:
     async def run(self, ready: asyncio.Event) -> None:
         """Until cancelled. `ready` is set once the feed was looked at for the first time, whether or not it could be read."""
         listening = self._rt.db.dialect == "postgresql"
-        with self._rt.signals.following(feed.TOPIC, self.told):
-            ear = asyncio.create_task(listen(self._rt.db, feed.TOPIC, self._wake.set), name="redirect-listen") if listening else None
-            try:
-                while True:
-                    well = await self.look()
-                    ready.set()
-                    await asyncio.sleep(BREATH_SECONDS)
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(LISTENING_POLL_SECONDS if listening and well else POLL_SECONDS):
-                            await self._wake.wait()
-                    self._wake.clear()
-            finally:
-                if ear is not None:
-                    ear.cancel()
-                    await asyncio.gather(ear, return_exceptions=True)
+        ear = asyncio.create_task(listen(self._rt.db, feed.TOPIC, self._wake.set), name="redirect-listen") if listening else None
+        try:
+            while True:
+                well = await self.look()
+                ready.set()
+                await asyncio.sleep(BREATH_SECONDS)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LISTENING_POLL_SECONDS if listening and well else POLL_SECONDS):
+                        await self._wake.wait()
+                self._wake.clear()
+        finally:
+            if ear is not None:
+                ear.cancel()
+                await asyncio.gather(ear, return_exceptions=True)
 
     def told(self, changes: Sequence[feed.Change]) -> None:
         """News of this process, the moment it is committed."""

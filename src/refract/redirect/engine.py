@@ -1,6 +1,7 @@
 """The redirect engine of one process, put together: spool, table, tiers and bus, and how the slow path uses them."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,10 +15,12 @@ from refract.analytics.spool import Spool
 from refract.core.address import TrustedProxies, network_of
 from refract.core.direct import direct
 from refract.core.runtime import Runtime
+from refract.links import feed
 from refract.names.grammar import name_key
 from refract.redirect import answer
 from refract.redirect.bus import Bus
 from refract.redirect.hooks import Hooks, ListPage
+from refract.redirect.lookup import LONG_AGO, DatabaseLookup
 from refract.redirect.metrics import EngineMetrics
 from refract.redirect.resolve import Found, Leads
 from refract.redirect.table import NEVER, Entry, Negatives, Table
@@ -32,7 +35,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Engine:
-    """Made inside the running event loop. `running` belongs around everything that serves."""
+    """What this process commits is heard of from the beginning; what others commit, while it is `running`."""
 
     def __init__(self, rt: Runtime) -> None:
         settings, monotonic = rt.settings, rt.clock.monotonic
@@ -47,8 +50,10 @@ class Engine:
         self.table = Table(settings.cached_links, monotonic=monotonic)
         self.negatives = Negatives(settings.cached_misses, monotonic=monotonic)
         self.traffic = Traffic(self.table, self.spool, proxies=TrustedProxies(settings.trusted_proxies), now_ns=rt.clock.now_ns)
-        self.tiers = Tiers(rt, self._reader, self.negatives)
+        self.tiers = Tiers(DatabaseLookup(rt, self._reader), self.negatives)
         self.bus = Bus(rt, self._feed, self.table, self.negatives, self.tiers)
+        self._open = contextlib.ExitStack()
+        self._open.enter_context(rt.signals.following(feed.TOPIC, self.bus.told))
         rt.metrics.registry.register(EngineMetrics(self))
 
     @property
@@ -70,6 +75,7 @@ class Engine:
         finally:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
+            self._open.close()
             self.traffic.stop()
             self.spool.close()
             await self._reader.close()
@@ -95,7 +101,7 @@ class Engine:
 
     def fill(self, path: bytes, found: Found, href: str) -> None:
         """Have an answer ready for the next who asks, unless it was forgotten while it was read."""
-        if found.asked_at == float("-inf") or len(path) > LONGEST_PATH:
+        if found.asked_at == LONG_AGO or len(path) > LONGEST_PATH:
             return
         head = answer.head(found.redirect_status, href.encode("ascii"))
         entry = Entry(found.id, found.version, head, _nanoseconds(found.expires_at), found.forward_query)

@@ -5,7 +5,6 @@ knows the names is handed in, and so are the hooks that count a click and keep a
 """
 
 import asyncio
-from collections.abc import Container
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -14,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.identity.errors import SignInNeeded
+from refract.names.grammar import Reserved
 from refract.redirect import qr
 from refract.redirect.answer import headers as redirect_headers
 from refract.redirect.errors import (
@@ -56,14 +56,12 @@ _GONE: dict[State, type[LinkGone]] = {"expired": LinkExpired, "disabled": LinkDi
 class Follow:
     """The ASGI application behind every name and code."""
 
-    def __init__(
-        self, rt: Runtime, lookup: Lookup, surface: Surface, hooks: Hooks | None = None, reserved: Container[str] = frozenset()
-    ) -> None:
+    def __init__(self, rt: Runtime, lookup: Lookup, surface: Surface, hooks: Hooks | None = None, reserved: Reserved | None = None) -> None:
         self.rt = rt
         self.lookup = lookup
         self.surface = surface
         self.hooks = hooks or Hooks()
-        self.reserved = reserved
+        self.reserved = reserved or Reserved()
         self._allowed = rt.settings.misses_per_minute
         self._misses = MemoryBuckets(size=self._allowed, per_second=self._allowed / 60)
 

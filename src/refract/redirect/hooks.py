@@ -47,7 +47,7 @@ class Hooks:
     """Called before a counted redirect leaves, and waited for: a click is durable first."""
     fill: Fill = _keep_nothing
     """Called with the raw path of an answer that every visitor would get; never for secure links."""
-    stale: Stale = _knew_nothing
-    """Called with raw path and query: where it led before we lost touch, for when nobody can be asked."""
     lists: ListPage | None = None
     """What answers for a list's name."""
+    stale: Stale = _knew_nothing
+    """Called with raw path and query: where it led before we lost touch, for when nobody can be asked."""

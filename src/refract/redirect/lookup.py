@@ -1,11 +1,10 @@
-"""The database as the one who knows the names: one statement per look-up."""
+"""The database as the one who knows the names: one prepared statement per look-up, straight to the driver."""
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
 
-from sqlalchemy import CompoundSelect, Select, String, and_, bindparam, literal, null, or_, select, type_coerce, union_all
+from sqlalchemy import or_, select
 
-from refract.core.db import ReadSession
+from refract.core.direct import Direct, Row, direct, moment
 from refract.core.ids import decode
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl
@@ -13,62 +12,42 @@ from refract.links.access import Who, owned_by, shared_with
 from refract.links.blocking import Blocked
 from refract.links.models import Link, Visibility
 from refract.links.queries import did_you_mean
-from refract.links.safety_models import BlockEpoch
 from refract.links.templates import Template, read_template
 from refract.names.grammar import name_key
-from refract.names.models import Kind, Name
+from refract.names.models import Kind
 from refract.redirect.resolve import Found, Visitor
 
-_FACTS = (
-    Link.id,
-    Link.destination,
-    Link.destination_host,
-    Link.redirect_status,
-    Link.status,
-    Link.expires_at,
-    Link.visibility,
-    Link.forward_query,
-    Link.title,
-    Link.created_at,
-    Link.version,
-)
-_EPOCH = select(BlockEpoch.epoch).scalar_subquery().label("epoch")
-
-
-def _by_name() -> Select[Any]:
-    return (
-        select(literal(0).label("way"), Name.kind, Name.target_id, Name.name, _EPOCH, *_FACTS)
-        .outerjoin(Link, and_(Name.kind == Kind.LINK, Link.id == Name.target_id))
-        .where(Name.key == bindparam("key"))
-    )
-
-
-def _by_name_or_code() -> CompoundSelect[Any]:
-    code = select(
-        literal(1), literal(Kind.LINK.value, String(10)), Link.id, type_coerce(null(), String(64)).label("name"), _EPOCH, *_FACTS
-    ).where(Link.id == bindparam("id"))
-    return union_all(_by_name(), code)
+LONG_AGO = float("-inf")
+_NO_ID = -1
+_FACTS = """l.id, l.destination, l.destination_host, l.redirect_status, l.status, l.expires_at, l.visibility, l.forward_query, l.title,
+l.created_at, l.version, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1)"""
+QUESTION = f"""SELECT 0, n.kind, n.target_id, n.name, {_FACTS}
+FROM names n LEFT JOIN links l ON n.kind = 'link' AND l.id = n.target_id WHERE n.key = ?
+UNION ALL
+SELECT 1, 'link', l.id, NULL, {_FACTS}
+FROM links l WHERE l.id = ?"""  # noqa: S608 - our own column names
+"""A name and a code in one question: two rows at most, and the name's comes first."""
 
 
 class DatabaseLookup:
     """Blocked domains are kept in memory; each look-up brings their epoch along, so an old copy is never gone by."""
 
-    def __init__(self, rt: Runtime) -> None:
+    def __init__(self, rt: Runtime, reader: Direct | None = None) -> None:
         self._rt = rt
+        self._reader = reader or direct(rt.db)
         self._blocked = Blocked()
-        self._named = _by_name()
-        self._either = _by_name_or_code()
+        self._loading = asyncio.Lock()
 
-    async def find(self, text: str) -> Found | None:
+    async def find(self, text: str, asked_at: float = LONG_AGO) -> Found | None:
+        """`asked_at` goes into what is found, for whoever wants to keep it."""
         link_id = decode(text)
-        async with self._rt.db.read() as session:
-            asked = {"key": name_key(text), "id": link_id} if link_id is not None else {"key": name_key(text)}
-            rows = (await session.execute(self._named if link_id is None else self._either, asked)).mappings().all()
-            for row in sorted(rows, key=lambda row: int(row["way"])):
-                if row["kind"] == Kind.LIST:
-                    return Found(kind="list", id=row["target_id"], name=row["name"])
-                if row["id"] is not None:
-                    return await self._link(session, row, row["name"] or text)
+        rows = await self._reader.rows(QUESTION, name_key(text), _NO_ID if link_id is None else link_id)
+        for row in sorted(rows, key=lambda row: int(row[0])):
+            _, kind, target_id, name, number = row[:5]
+            if kind == Kind.LIST:
+                return Found(kind="list", id=target_id, name=name, asked_at=asked_at)
+            if number is not None:  # else a name whose link was removed
+                return await self._link(row, text, asked_at)
         return None
 
     async def may_open(self, found: Found, visitor: Visitor) -> bool:
@@ -84,25 +63,34 @@ class DatabaseLookup:
         async with self._rt.db.read() as session:
             return await did_you_mean(session, text, who, self._rt.clock.now())
 
-    async def _link(self, session: ReadSession, row: Mapping[Any, Any], name: str) -> Found:
-        if not self._blocked.knows(row["epoch"] or 0):
-            await self._blocked.load(session)
+    async def _link(self, row: Row, text: str, asked_at: float) -> Found:
+        name, number, destination, host, redirect_status, status, expires_at = row[3:10]
+        visibility, forward_query, title, made, version, epoch = row[10:]
         return Found(
             kind="link",
-            id=row["id"],
-            name=name,
-            by_code=row["name"] is None,
-            template=_template(row["destination"]),
-            redirect_status=row["redirect_status"],
-            status=row["status"],
-            expires_at=row["expires_at"],
-            secure=row["visibility"] == Visibility.SECURE,
-            forward_query=row["forward_query"],
-            blocked=self._blocked.match(row["destination_host"]) is not None,
-            title=row["title"],
-            created_at=row["created_at"],
-            version=row["version"],
+            id=number,
+            name=text if name is None else name,
+            by_code=name is None,
+            template=_template(destination),
+            redirect_status=redirect_status,
+            status=status,
+            expires_at=moment(expires_at),
+            secure=visibility == Visibility.SECURE,
+            forward_query=bool(forward_query),
+            blocked=await self._is_blocked(host, epoch or 0),
+            title=title,
+            created_at=moment(made),
+            version=version,
+            asked_at=asked_at,
         )
+
+    async def _is_blocked(self, host: str, epoch: int) -> bool:
+        if not self._blocked.knows(epoch):
+            async with self._loading:
+                if not self._blocked.knows(epoch):
+                    async with self._rt.db.read() as session:
+                        await self._blocked.load(session)
+        return self._blocked.match(host) is not None
 
 
 def _template(destination: str) -> Template | None:

@@ -32,5 +32,5 @@ class TagPatch(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str | None = Field(default=None, max_length=200, examples=["Engineering tools"])
-    color: str | None = Field(default=None, max_length=20, examples=["#2F4BD6"], description="Written like `#6B7280`.")
+    name: str | None = Field(default=None, max_length=200, examples=["Engineering Tools"])
+    color: str | None = Field(default=None, max_length=20, examples=["#2563EB"])

@@ -58,11 +58,9 @@ async def list_links(
     rt: Rt,
     limit: Limit = PAGE,
     cursor: Cursor = None,
-    owner: Annotated[
-        OwnerFilter, Query(description="Mine, shared with me, everybody's public ones, or for administrators all.")
-    ] = OwnerFilter.ME,
-    status: Annotated[LinkState | None, Query(description="Only links in this state.")] = None,
-    tag: Annotated[str | None, Query(max_length=200, description="Only links with this tag, by its slug or name.")] = None,
+    owner: Annotated[OwnerFilter, Query(description="`me`: owned or co-owned. `all` is for administrators.")] = OwnerFilter.ME,
+    status: Annotated[LinkState | None, Query(description="As it is now; left out, everything but deleted links.")] = None,
+    tag: Annotated[str | None, Query(max_length=200, description="A shared tag.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Words that name, title, notes or destination must contain.")] = None,
     sort: Annotated[
         Sort, Query(description="What comes first: the newest, the last changed, the most or the last clicked.")

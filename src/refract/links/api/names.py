@@ -77,7 +77,7 @@ async def name_availability(
     request: Request,
     rt: Rt,
     space: Space,
-    kind: Annotated[Kind, Query(description="What it would name: lists have a stricter grammar.")] = Kind.LINK,
+    kind: Annotated[Kind, Query(description="What it is to name: links and lists differ in what they allow.")] = Kind.LINK,
 ) -> NameAvailability:
     """Whether a name could be had now, and if not, why. Open to strangers."""
     rt.part(Askers).count(request, rt.clock.monotonic())

@@ -32,9 +32,9 @@ async def list_tags(
     rt: Rt,
     limit: Limit = PAGE,
     cursor: Cursor = None,
-    scope: Annotated[Literal["shared"], Query(description="Which vocabulary.")] = "shared",  # noqa: ARG001 - personal tags come with the library
+    scope: Annotated[Literal["shared"], Query(description="The vocabulary of links.")] = "shared",  # noqa: ARG001 - one so far
     q: Annotated[str | None, Query(max_length=200, description="What the name must contain.")] = None,
-    sort: Annotated[TagSort, Query(description="What the tags are ordered by.")] = TagSort.NAME,
+    sort: Annotated[TagSort, Query(description="By name from A to Z, or the most used or latest first.")] = TagSort.NAME,
 ) -> TagPage:
     """Tags on links that I may see. One that is only on links of others does not show."""
     async with rt.db.read() as session:
