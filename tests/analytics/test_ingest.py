@@ -29,7 +29,9 @@ def root(rt: Runtime) -> Path:
 
 
 def click(rt: Runtime, target: int = LINK, flags: int = 0, kind: int = LINK_CLICK) -> bytes:
-    return frame(kind, target, rt.clock.now_ns(), flags, b"\x0a\x00\x00", b"Mozilla/5.0 Firefox/140.0", b"https://a.example/b", b"utm_source=x")
+    return frame(
+        kind, target, rt.clock.now_ns(), flags, b"\x0a\x00\x00", b"Mozilla/5.0 Firefox/140.0", b"https://a.example/b", b"utm_source=x"
+    )
 
 
 def spool_of(root: Path, *turns: list[bytes], segment_bytes: int = 8 << 20, close: bool = True) -> Spool:
