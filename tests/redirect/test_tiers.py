@@ -109,6 +109,20 @@ async def test_ten_thousand_at_once_on_a_cold_name_are_one_question(place: Place
     assert len(place.clicks()) == 10_000
 
 
+async def test_those_who_come_while_the_answer_is_on_its_way_to_the_table_do_not_ask_again(place: Place, rt: Runtime, ada: User) -> None:
+    """One in every turn of the event loop: before the question, while it is asked, when it is answered, and after."""
+    await new_link(rt, ada, name="hot")
+
+    coming = []
+    for _ in range(300):
+        coming.append(asyncio.create_task(place.get("/hot")))
+        await asyncio.sleep(0)
+    answers = await asyncio.gather(*coming)
+
+    assert {answer.status_code for answer in answers} == {302}
+    assert len(place.reader.asked) == 1
+
+
 async def test_who_gives_up_leaves_the_others_their_answer(place: Place, rt: Runtime, ada: User) -> None:
     await new_link(rt, ada, name="hot")
     place.reader.gate.clear()

@@ -33,8 +33,19 @@ async def serve_process(
         async with application.background():
             server = GracefulServer(config, application)
             if lifeline is not None:
-                asyncio.get_running_loop().add_reader(lifeline, server.stop)
-            await server.run_until_stopped(listener, ready)
+                _stop_with_parent(server, lifeline)
+            await server.run_until_stopped(listener, ready, shared=lifeline is not None)
+
+
+def _stop_with_parent(server: GracefulServer, lifeline: int) -> None:
+    """Heard once: the end of a pipe stays readable, and a second stop would be a hasty one."""
+    loop = asyncio.get_running_loop()
+
+    def parent_is_gone() -> None:
+        loop.remove_reader(lifeline)
+        server.stop()
+
+    loop.add_reader(lifeline, parent_is_gone)
 
 
 def make_node(rt: Runtime) -> Node:
