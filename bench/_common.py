@@ -99,11 +99,8 @@ def busy() -> float:
 def table(header: list[str], rows: list[list[str]]) -> None:
     widths = [max(len(row[place]) for row in [header, *rows]) for place in range(len(header))]
     for row in [header, *rows]:
-        print(
-            "  ".join(
-                cell.ljust(width) if place == 0 else cell.rjust(width) for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-        )
+        cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+        print("  ".join([row[0].ljust(widths[0]), *cells[1:]]))
 
 
 def write(name: str, question: str, load_before: float, **result: Any) -> None:

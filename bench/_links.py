@@ -70,13 +70,5 @@ def _name(number: int) -> dict[str, Any]:
     key = f"s{number}"
     head, middle, tail = near.parts(key)
     made = datetime(2026, 1, 1, tzinfo=UTC)
-    return {
-        "key": key,
-        "name": key,
-        "kind": "link",
-        "target_id": FIRST_ID + number * _STEP,
-        "head": head,
-        "middle": middle,
-        "tail": tail,
-        "created_at": made,
-    }
+    target = FIRST_ID + number * _STEP
+    return {"key": key, "name": key, "kind": "link", "target_id": target, "head": head, "middle": middle, "tail": tail, "created_at": made}

@@ -106,19 +106,10 @@ def main(arguments: list[str]) -> int:
     load_before = busy()
     found = {kind: measure(kind, options) for kind in options.databases.split(",")}
     print()
+    figures = ("p50_ms", "p99_ms", "most_ms", "cpu_us", "queries_per_miss")
     table(
         ["", "p50 ms", "p99 ms", "most ms", "µs CPU", "queries per miss"],
-        [
-            [
-                kind,
-                f"{one['p50_ms']:.2f}",
-                f"{one['p99_ms']:.2f}",
-                f"{one['most_ms']:.1f}",
-                f"{one['cpu_us']:.0f}",
-                f"{one['queries_per_miss']:.3f}",
-            ]
-            for kind, one in found.items()
-        ],
+        [[kind, *(f"{one[name]:.2f}" for name in figures)] for kind, one in found.items()],
     )
     print(f"P3 bar: p99 ≤ 10 ms at {options.rate}/s, one query per miss")
     write("cold", "P3", load_before, options=vars(options), databases=found)

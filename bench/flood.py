@@ -76,16 +76,8 @@ def main(arguments: list[str]) -> int:
                 for name, flooded in (("calm", False), ("flood", True), ("flood again", True), ("calm again", False))
             }
     print()
-    table(
-        ["", "real", "unknown", "hit rate", "evicted", "links kept", "misses kept", "MB"],
-        [
-            [
-                name, f"{one['real']:.0f}", f"{one['unknown']:.0f}", f"{one['hit_rate']:.4f}", f"{one['evicted']:.0f}", f"{one['cached_links']:.0f}",
-                f"{one['cached_misses']:.0f}", f"{one['resident_mb']:.0f}",
-            ]
-            for name, one in found.items()
-        ],
-    )  # fmt: skip
+    figures = ("real", "unknown", "hit_rate", "evicted", "cached_links", "cached_misses", "resident_mb")
+    table(["", *figures], [[name, *(f"{one[figure]:.6g}" for figure in figures)] for name, one in found.items()])
     growth = found["flood again"]["resident_mb"] - found["flood"]["resident_mb"]
     print(f"P4 bar: no loss of hit rate; memory bounded (the second flood added {growth:.1f} MB)")
     write("flood", "P4", load_before, options=vars(options), phases=found)
