@@ -67,7 +67,7 @@ def listen(settings: Settings) -> socket.socket:
 async def _prepare(settings: Settings) -> None:
     """Everything that must be right before the first request: schema, owner, greeting. Who only redirects may only read."""
     if settings.role == "redirect":
-        typer.echo(f"Refract redirects at {settings.public_url}")
+        typer.echo(f"Refract is at {settings.public_url}")
         return
     db = Database(settings)
     try:
