@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError, WithJsonSchema
 
+from refract.core.errors import FieldError
 from refract.core.ids import MAX_ID
 
 
@@ -35,3 +36,14 @@ class Output(BaseModel):
     """An answer, readable from a row."""
 
     model_config = ConfigDict(from_attributes=True)
+
+
+def field_errors(error: ValidationError) -> list[FieldError]:
+    """What is wrong with some values, field by field, in sentences."""
+    return [FieldError(".".join(map(str, one["loc"])), _sentence(one["type"], one["msg"])) for one in error.errors()]
+
+
+def _sentence(kind: str, message: str) -> str:
+    if kind in ("missing", "extra_forbidden"):
+        return "This field is needed." if kind == "missing" else "There is no such field."
+    return f"{message.removeprefix('Value error, ').rstrip('.')}."
