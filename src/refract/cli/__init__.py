@@ -5,7 +5,7 @@ import sys
 import typer
 
 from refract import __version__
-from refract.cli import keys, migrate, serve, signin
+from refract.cli import export, imports, keys, links, migrate, serve, shorten, signin
 from refract.core.errors import RefractError
 
 app = typer.Typer(
@@ -18,6 +18,10 @@ app.command("serve")(serve.serve)
 app.command("signin-link")(signin.signin_link)
 app.command("migrate")(migrate.migrate)
 app.add_typer(keys.app, name="keys")
+app.command("shorten")(shorten.shorten)
+app.add_typer(links.app, name="links")
+app.add_typer(export.app, name="export")
+app.add_typer(imports.app, name="import")
 
 
 @app.callback(invoke_without_command=True)
@@ -34,5 +38,6 @@ def main() -> None:
     except RefractError as error:
         typer.secho(error.message, fg="red", err=True)
         for one in error.errors:
-            typer.secho(f"  {one.field}: {one.message}", err=True)
+            if one.message != error.message:
+                typer.secho(f"  {one.field}: {one.message}", err=True)
         sys.exit(error.exit_code)
