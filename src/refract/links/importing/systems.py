@@ -110,7 +110,8 @@ def _foreign(destination: Any, name: str) -> Reading:
     if not name:
         problem = "It has no short code."
         raise BadRow(problem)
-    return Reading({"destination": plain(destination).strip(), "names": [name]})
+    literal = plain(destination).strip().replace("{", "%7B").replace("}", "%7D")  # braces are placeholders here, and were not there
+    return Reading({"destination": literal, "names": [name]})
 
 
 def _first(fields: Fields, *names: str) -> Any:
