@@ -24,6 +24,7 @@ from refract.links.importing.bring import BATCH
 app = typer.Typer(help="Bring links from a file.", no_args_is_help=True)
 SHOWN = 20
 INTERRUPTED = 130
+_CELL = 2048
 
 
 class CannotOpen(Malformed):
@@ -143,7 +144,7 @@ class Account:
             self._remarks.update(one.remarks if one.outcome is Outcome.CREATED else ())
             left_out = one.outcome in (Outcome.REFUSED, Outcome.SKIPPED)
             if left_out and self._report:
-                self._report.writerow([one.row.where, one.outcome, *map(defused, (one.why or "", "|".join(one.row.names), one.row.text))])
+                self._report.writerow([one.row.where, one.outcome, *(defused(shown(text, _CELL)) for text in _reported(one))])
             if self._verbose or (left_out and self._told < SHOWN):
                 self._told += left_out
                 self._console.print(_sentence(one))
@@ -157,6 +158,10 @@ class Account:
             self._console.print(f"{count:,} × {shown(remark, 200)}")
         done = ", ".join(f"{self.counts[one]:,} {one}" for one in Outcome)
         typer.echo(f"{'Dry run, nothing was changed. ' if dry_run else ''}{self.rows:,} rows: {done}.")
+
+
+def _reported(one: Result) -> tuple[str, str, str]:
+    return one.why or "", "|".join(one.row.names), one.row.text
 
 
 def _sentence(one: Result) -> str:

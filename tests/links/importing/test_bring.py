@@ -3,13 +3,14 @@
 import asyncio
 import io
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import delete, func, select
 
 from refract.core.clock import ManualClock
 from refract.core.db import count_statements
-from refract.core.ids import encode
+from refract.core.ids import encode, first_id_at
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service
@@ -102,9 +103,8 @@ async def test_ids_are_kept_only_where_nobody_could_have_them(rt: Runtime, clock
         clock.advance(3600)
         await make.link(session, rt, bob, name=encode(named))
         session.add(LinkTombstone(link_id=purged, purged_at=rt.clock.now()))
-    near = rt.ids.next_id()
-    clock.advance(10)
-    numbers = [theirs, free, named, purged, near, free]
+    future = first_id_at(rt.clock.now() + timedelta(hours=1))
+    numbers = [theirs, free, named, purged, future, free]
     text = "id,destination\n" + "".join(f"{number},https://example.com/{place}\n" for place, number in enumerate(numbers))
 
     results = await bring(rt, ada, text)

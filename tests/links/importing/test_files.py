@@ -128,10 +128,9 @@ def test_defusing_a_cell_can_always_be_undone(text: str) -> None:
 def test_whatever_is_written_is_read_again(form: Format, title: str, notes: str, forward: bool) -> None:
     record: dict[str, Any] = {
         "id": "123456789012345678", "code": "97qS0b7N2m", "names": ["a-1", "B_2"], "destination": "https://example.com/?a=1|2",
-        "title": title, "notes": notes, "tags": ["Engineering Tools", "ä"], "status": "disabled", "visibility": "secure", 
-        "redirect_status": 308,
-        "forward_query": forward, "expires_at": "2026-12-31T23:59:59.123456Z", "created_at": "2026-01-01T00:00:00Z", "owners": ["a@b.c"],
-        "clicks": 7,
+        "title": title, "notes": notes, "tags": ["Engineering Tools", "ä"], "status": "disabled", "visibility": "secure",
+        "redirect_status": 308, "forward_query": forward, "expires_at": "2026-12-31T23:59:59.123456Z", "created_at": "2026-01-01T00:00:00Z",
+        "owners": ["a@b.c"], "clicks": 7,
     }  # fmt: skip
     assert tuple(record) == COLUMNS
     writer = Writer(form)

@@ -12,7 +12,7 @@ from refract.links.schemas import LinkCreate
 from refract.links.vetting import Vetted
 from refract.names.grammar import LONGEST_LINK_NAME, name_key
 from refract.names.queries import find_names
-from refract.names.service import CODE_MARGIN, Namespace
+from refract.names.service import Namespace
 
 _AT_ONCE = 20
 
@@ -79,11 +79,11 @@ class Surroundings:
         return next((held for held in map(self._holder, want.names) if held and held.mine and held.href == want.vetted.href), None)
 
     def id_is_free(self, number: int) -> bool:
-        """No link has it, had it or could be about to get it, and its code is nobody's name."""
+        """No link has it, had it or will get it, and its code is nobody's name. Should another process take it now, its key decides."""
         key = name_key(encode(number))
-        recent = first_id_at(self._space.clock.now() - CODE_MARGIN)
+        past = number < first_id_at(self._space.clock.now())
         unnamed = key not in self._names and key not in self._space.reserved.keys
-        return unnamed and number < recent and number not in self._links and number not in self._buried
+        return unnamed and past and number not in self._links and number not in self._buried
 
     def is_taken(self, name: str) -> bool:
         key = name_key(name)
