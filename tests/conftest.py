@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
+from httpx import AsyncClient
 from sqlalchemy import MetaData, make_url, text
 
 from refract import migrations
+from refract.app import Application
 from refract.core.clock import ManualClock
 from refract.core.db import Database
 from refract.core.ids import Snowflakes
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.core.settings import Settings
+from tests.client import client_of
 
 START = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 DIALECTS = ("sqlite", "postgresql", "mysql")
@@ -29,6 +33,12 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("REFRACT_") and not name.startswith("REFRACT_TEST_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _plain_logs() -> None:
+    """structlog's own default draws every traceback with all its variables, which takes seconds each."""
+    structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()])
 
 
 def make_settings(data_dir: Path, **given: Any) -> Settings:
@@ -114,3 +124,19 @@ async def rt(settings: Settings, clock: ManualClock) -> AsyncIterator[Runtime]:
     ids = Snowflakes(1, clock, wait=clock.advance)
     yield Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=Secret(b"s" * 40))
     await db.close()
+
+
+@pytest.fixture
+async def app(rt: Runtime) -> AsyncIterator[Application]:
+    """The whole program on `rt`, without what runs beside it."""
+    application = Application(rt)
+    yield application
+    if application.engine is not None:
+        application.engine.spool.close()
+
+
+@pytest.fixture
+async def client(app: Application) -> AsyncIterator[AsyncClient]:
+    """A stranger; `tests.client` has the headers that make it somebody."""
+    async with client_of(app) as asking:
+        yield asking

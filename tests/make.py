@@ -1,10 +1,14 @@
-"""People and links for tests, made the way the program makes them."""
+"""People, keys, sessions and links for tests, made the way the program makes them. A feature adds its own below these.
+
+Each takes the session that the test opened, so that a test's set-up is one transaction.
+"""
 
 from typing import Any
 
 from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
-from refract.identity.models import User, UserRole, UserStatus
+from refract.identity import keys, sessions
+from refract.identity.models import Scope, User, UserRole, UserStatus
 from refract.identity.people import fold_email
 from refract.links import service
 from refract.links.access import Who
@@ -16,6 +20,8 @@ from refract.names.grammar import Reserved
 from refract.names.service import Namespace
 
 DESTINATION = "https://example.com/"
+READ_WRITE = (Scope.READ, Scope.WRITE)
+ALL = (Scope.READ, Scope.WRITE, Scope.ADMIN)
 
 
 def space(rt: Runtime) -> Namespace:
@@ -26,8 +32,8 @@ def who(user: User, *, admin: bool = False) -> Who:
     return Who(user.id, admin)
 
 
-async def person(session: WriteSession, rt: Runtime, name: str, **given: Any) -> User:
-    """Somebody who signed in before, with a verified address."""
+def somebody(rt: Runtime, name: str, **given: Any) -> User:
+    """Somebody who signed in before, with a verified address; not yet in the database."""
     now = rt.clock.now()
     email = given.pop("email", f"{name}@example.com")
     fields = {
@@ -35,10 +41,39 @@ async def person(session: WriteSession, rt: Runtime, name: str, **given: Any) ->
         "display_name": name.title(), "preferences": {}, "plan": "free", "role": UserRole.USER, "status": UserStatus.ACTIVE,
         "created_at": now, "last_sync_at": now,
     }  # fmt: skip
-    user = User(id=rt.ids.next_id(), **{**fields, **given})
+    return User(id=rt.ids.next_id(), **{**fields, **given})
+
+
+async def person(session: WriteSession, rt: Runtime, name: str = "ada", **given: Any) -> User:
+    user = somebody(rt, name, **given)
     session.add(user)
     await session.flush()
     return user
+
+
+async def admin(session: WriteSession, rt: Runtime, name: str = "root") -> User:
+    return await person(session, rt, name, role=UserRole.ADMIN)
+
+
+async def suspended(session: WriteSession, rt: Runtime, name: str = "sam") -> User:
+    """Keys and sessions can still be made for them; they open nothing."""
+    return await person(session, rt, name, status=UserStatus.SUSPENDED)
+
+
+async def key(session: WriteSession, rt: Runtime, owner: User, *scopes: Scope, name: str = "test") -> str:
+    """A key in the clear; read and write unless told otherwise."""
+    return (await keys.create_key(session, rt, owner, name, list(scopes or READ_WRITE)))[1]
+
+
+async def revoked_key(session: WriteSession, rt: Runtime, owner: User) -> str:
+    row, clear = await keys.create_key(session, rt, owner, "revoked", list(READ_WRITE))
+    await keys.revoke_key(session, owner, row.id)
+    return clear
+
+
+async def cookie(session: WriteSession, rt: Runtime, owner: User) -> str:
+    """The value of the cookie of a browser that has signed in."""
+    return await sessions.begin_session(session, rt, owner, "Mozilla/5.0 (test)")
 
 
 async def wish(rt: Runtime, destination: str = DESTINATION, **given: Any) -> Wish:

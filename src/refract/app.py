@@ -1,17 +1,17 @@
 """The composition root: the only module that knows every feature."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refract import __version__
 from refract.core.errors import RefractError, Unavailable
@@ -19,49 +19,56 @@ from refract.core.runtime import Runtime
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
 from refract.identity import pages as identity_pages
-from refract.identity.actors import identify
+from refract.identity.actors import SECURITY_SCHEMES, guard_of, identify
 from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
+from refract.links import api as links_api
+from refract.links import pages as link_pages
+from refract.names.grammar import Reserved
+from refract.names.service import Namespace
+from refract.node import Node
+from refract.redirect import api as redirect_api
+from refract.redirect.follow import Follow
+from refract.redirect.surface import WebSurface
 from refract.web import assets, health
-from refract.web.headers import Surroundings
-from refract.web.problems import InternalError, NoSuchPage, from_http, from_validation, problem_headers, problem_response, wants_page
-from refract.web.render import Pages
-
-SEED_WORDS = frozenset(
-    [
-        "admin",
-        "api",
-        "app",
-        "auth",
-        "dashboard",
-        "docs",
-        "help",
-        "health",
-        "login",
-        "logout",
-        "register",
-        "signup",
-        "settings",
-        "status",
-        "support",
-        "www",
-        "web",
-        "assets",
-        "static",
-        "mcp",
-        "metrics",
-        "links",
-        "u",
-        "favicon.ico",
-        "robots.txt",
-        "sitemap.xml",
-        "opensearch.xml",
-        "manifest.webmanifest",
-        ".well-known",
-        "ready",
-    ]
+from refract.web.openapi import describe
+from refract.web.problems import (
+    InternalError,
+    MethodNotAllowed,
+    NoSuchPage,
+    from_http,
+    from_validation,
+    problem_headers,
+    problem_response,
+    wants_page,
 )
-"""Words that no name may be, whether a route uses them today or not."""
+from refract.web.render import Pages
+from refract.web.vitals import Vitals
+
+TAGS = {
+    "links": "Destinations with codes, names, owners and a life cycle.",
+    "names": "The one namespace that links and published lists share.",
+    "stats": "Clicks, people and bots apart.",
+    "lists": "Ordered pages of links, drafts until published.",
+    "items": "What was captured into the library, and its review.",
+    "library": "Everything kept, and searching it.",
+    "tags": "Shared tags for links, personal ones for the library.",
+    "me": "The person who asks: profile, preferences, signed-in browsers.",
+    "keys": "API keys: made once, shown once, revoked at once.",
+    "admin": "For administrators.",
+    "operations": "Alive, ready, measured.",
+}
+"""Chapters of the API documentation, in order. A router's tag must be one of them."""
+
+DESCRIPTION = """Everything the web app can do, for programs.
+
+Bodies and answers are JSON in snake_case; times are RFC 3339 in UTC; ids are decimal text. Send an API key as `X-API-Key` or as a Bearer
+token. Unknown fields are refused. Every error is `application/problem+json` (RFC 9457) with a stable `code` and a `request_id`.
+Collections answer `items` and `next_cursor`; give the cursor back to get the next page. Every POST accepts an `Idempotency-Key`.
+"""
+
+
+PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router)
 
 
 def build_api(rt: Runtime) -> FastAPI:
@@ -70,16 +77,22 @@ def build_api(rt: Runtime) -> FastAPI:
         title="Refract",
         version=__version__,
         summary="One home for every link.",
+        description=DESCRIPTION,
         openapi_url="/api/openapi.json",
+        generate_unique_id_function=lambda route: route.name,
         docs_url=None,
         redoc_url=None,
     )
     api.state.rt = rt
     api.state.pages = Pages(rt.settings.public_url)
-    api.state.areas = ["settings"]
+    api.state.areas = ["links", "settings"]
     api.state.key_usage = KeyUsage(rt)
-    for router in (health.router, assets.router, home_pages.router, identity_pages.router, *identity_api.ROUTERS):
+    api.state.vitals = Vitals(rt)
+    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, redirect_api.router):
         api.include_router(router)
+    api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
+    api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))
+    api.openapi = cache(partial(_describe, api, rt.settings.public_url))  # type: ignore[method-assign]
     api.add_exception_handler(RefractError, _refused)
     api.add_exception_handler(RequestValidationError, _refused)
     api.add_exception_handler(HTTPException, _refused)
@@ -87,69 +100,89 @@ def build_api(rt: Runtime) -> FastAPI:
     return api
 
 
-def reserved_words(api: FastAPI) -> frozenset[str]:
+def _describe(api: FastAPI, public_url: str) -> dict[str, Any]:
+    return describe(api, public_url=public_url, guard_of=guard_of, security_schemes=SECURITY_SCHEMES, tags=TAGS)
+
+
+def reserved_words(api: FastAPI) -> Reserved:
     """First segments of every route, and the words we keep for later."""
-    routed = {path.split("/")[1].lower() for path in (getattr(route, "path", "") for route in api.routes) if path.count("/")}
-    return SEED_WORDS | (routed - {""})
+    return Reserved.with_paths(path for _, path in routes_of(api))
+
+
+def routes_of(api: FastAPI) -> list[tuple[str, str]]:
+    """Method and path of every route, those of included routers too."""
+    found = [(method, route.path) for route in iter_route_contexts(api.routes) for method in route.methods or ()]
+    return sorted((method, path) for method, path in found if path)
+
+
+def methods_at(api: FastAPI, path: str) -> list[str]:
+    """What can be done at an address, over all routes that match it. Whatever can be got can be asked for its head."""
+    literal = path in api.state.literal_paths
+    matching = [route for route in iter_route_contexts(api.routes) if (route.path == path if literal else route.path_regex.match(path))]
+    methods = {method for route in matching for method in route.methods or ()}
+    return sorted(methods | {"HEAD"} if "GET" in methods else methods)
 
 
 class Dispatcher:
     """The first segment decides: a reserved word is ours, anything else is a name or a code. So routing and reserved words are one set."""
 
-    def __init__(self, api: ASGIApp, redirects: ASGIApp, reserved: frozenset[str]) -> None:
+    def __init__(self, api: ASGIApp, redirects: ASGIApp, reserved: Reserved) -> None:
         self._api = api
         self._redirects = redirects
         self._reserved = reserved
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        first = scope["path"].split("/", 2)[1].lower() if scope["type"] == "http" and scope["path"].startswith("/") else ""
-        mine = not first or first in self._reserved
-        await (self._api if mine else self._redirects)(scope, receive, send)
+        first = scope["path"].split("/", 2)[1] if scope["type"] == "http" and scope["path"].startswith("/") else ""
+        if first and first not in self._reserved:
+            await self._redirects(scope, receive, send)
+        elif scope["type"] == "http" and scope["method"] == "HEAD":
+            await self._api({**scope, "method": "GET"}, receive, _HeadOnly(send))
+        else:
+            await self._api(scope, receive, send)
+
+
+class _HeadOnly:
+    """Sends the head of the answer to a GET, and the end of the answer at once: a stream need not run out."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await self._send(message)
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class Application(Node):
+    """The whole program as one ASGI application, with what runs beside it."""
+
+    def application(self) -> ASGIApp:
+        self.api = build_api(self.rt)
+        self.api.state.vitals = self.vitals
+        self.reserved = self.api.state.space.reserved
+        return Dispatcher(self.api, self._redirects(), self.reserved)
+
+    def _redirects(self) -> ASGIApp:
+        if self.engine is None:
+            return _nothing_there
+        follow = Follow(self.rt, self.engine.tiers, WebSurface(self.rt, self.api), self.engine.hooks(), self.reserved)
+        self.api.state.redirects = follow
+        return follow
+
+    @asynccontextmanager
+    async def background(self) -> AsyncIterator[None]:
+        usage: KeyUsage = self.api.state.key_usage
+        async with super().background():
+            try:
+                async with self.beside("key-usage", usage.run):
+                    yield
+            finally:
+                with contextlib.suppress(Unavailable):  # counts of the last second, on a database that is away
+                    await usage.flush()
 
 
 async def _nothing_there(scope: Scope, receive: Receive, send: Send) -> None:
     await problem_response(NoSuchPage())(scope, receive, send)
-
-
-class Application:
-    """The whole program as one ASGI application, with what runs beside it."""
-
-    def __init__(self, rt: Runtime) -> None:
-        self.rt = rt
-        self.api = build_api(rt)
-        self.reserved = reserved_words(self.api)
-        self._app = Surroundings(Dispatcher(self.api, _nothing_there, self.reserved), rt)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
-
-    @property
-    def protocol(self) -> type[asyncio.Protocol]:
-        """What speaks HTTP on a connection."""
-        return HttpToolsProtocol
-
-    @property
-    def connection_state(self) -> dict[str, Any]:
-        """What every connection is handed."""
-        return {}
-
-    def stopping(self) -> None:
-        """No new traffic should come here, and what is open should close."""
-        self.api.state.stopping = True
-
-    @asynccontextmanager
-    async def background(self) -> AsyncIterator[None]:
-        """What runs beside the answers, stopped and written out at the end."""
-        usage: KeyUsage = self.api.state.key_usage
-        tasks = [asyncio.create_task(usage.run(), name="key-usage")]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            with contextlib.suppress(Unavailable):  # counts of the last second, on a database that is away
-                await usage.flush()
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -183,7 +216,10 @@ def _word_for(request: Request, error: Exception) -> RefractError:
         case RequestValidationError():
             return from_validation(error)
         case HTTPException():
-            return from_http(error, request)
+            word = from_http(error, request)
+            if isinstance(word, MethodNotAllowed):
+                word.headers = {"Allow": ", ".join(methods_at(request.app, request.url.path))}
+            return word
     return InternalError()
 
 

@@ -52,7 +52,7 @@ def furnished(run: Run) -> None:
             "--name",
             "Plan_B",
             "--title",
-            "=cmd|' /C calc'!A0",
+            "=cmd|'/C x'!A0",
             "--notes",
             "'+1\r\n\t@x",
         ],
@@ -123,10 +123,11 @@ def test_every_sample_comes_in_once(run: Run, sample: str) -> None:
     again = run("import", "links", SAMPLES / sample)
 
     rows = int(first.out.split()[0])
+    counted = "1 row" if rows == 1 else f"{rows} rows"
     assert rows > 0
     assert tried.out == f"Dry run, nothing was changed. {first.out}"
-    assert (first.code, first.out) == (0, f"{rows} rows: {rows} created, 0 already here, 0 skipped, 0 refused.\n")
-    assert (again.code, again.out) == (0, f"{rows} rows: 0 created, {rows} already here, 0 skipped, 0 refused.\n")
+    assert (first.code, first.out) == (0, f"{counted}: {rows} created, 0 already here, 0 skipped, 0 refused.\n")
+    assert (again.code, again.out) == (0, f"{counted}: 0 created, {rows} already here, 0 skipped, 0 refused.\n")
 
 
 def test_bad_rows_are_told_counted_and_reported(run: Run, tmp_path: Path) -> None:
@@ -221,7 +222,7 @@ def test_from_standard_input(tmp_path: Path) -> None:
     )
 
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.startswith("1 rows: 1 created")
+    assert ran.stdout.startswith("1 row: 1 created")
 
 
 def test_ten_thousand_rows_show_progress_on_a_terminal(tmp_path: Path) -> None:

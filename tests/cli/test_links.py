@@ -159,7 +159,7 @@ def test_the_life_of_a_link(run: Run) -> None:
 
     told = [(one["version"], one["action"]) for one in json.loads(ok(run("links", "history", "one", "--json")))]
     assert [action for _, action in reversed(told)] == [
-        "created", "disabled", "enabled", "edited", "edited", "edited", "undone", "reverted", "renewed", "renewed", "deleted", "undone",
+        "created", "disabled", "enabled", "edited", "edited", "undone", "reverted", "renewed", "renewed", "deleted", "undone",
     ]  # fmt: skip
     assert "https://example.com/1 → https://example.com/2" in ok(run("links", "history", "one"))
 

@@ -1,7 +1,9 @@
 """Sessions and transactions, on three databases."""
 
+import asyncio
+
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from refract.core.db import WriteSession
 from refract.core.leases import WorkerId
@@ -85,3 +87,46 @@ async def test_an_error_inside_an_enclosed_block_undoes_everything_even_when_it_
                 raise RuntimeError
 
     assert await _workers(rt) == []
+
+
+async def test_a_caller_that_goes_away_during_the_commit_does_not_silence_the_hooks(rt: Runtime) -> None:
+    told: list[list[int]] = []
+
+    async def tell() -> None:
+        told.append(await _workers(rt))
+
+    async def change() -> None:
+        async with rt.db.write() as session:
+            session.add(_row(1))
+            await session.flush()
+            session.after_commit(tell)
+            begun.set()
+
+    for turns in range(12):
+        begun = asyncio.Event()
+        told.clear()
+        task = asyncio.create_task(change())
+        await begun.wait()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+        assert told == ([[1]] if await _workers(rt) else [])
+        async with rt.db.write() as session:
+            await session.execute(delete(WorkerId))
+
+
+async def test_a_hook_may_write_in_a_transaction_of_its_own(rt: Runtime) -> None:
+    async def nothing(_session: WriteSession) -> None:
+        return None
+
+    async def follow_up() -> None:
+        async with rt.db.write() as session:
+            session.add(_row(2))
+
+    async with rt.db.enclosing(nothing), rt.db.write() as session:
+        session.add(_row(1))
+        session.after_commit(follow_up)
+
+    assert await _workers(rt) == [1, 2]

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -19,6 +19,8 @@ class FakeSafeBrowsing:
     questions: list[list[str]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     url: str = ""
+    before_answer: Callable[[str], Awaitable[None]] | None = None
+    """Called with the first address of a question, while whoever asked is waiting."""
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -31,6 +33,8 @@ class FakeSafeBrowsing:
                 if self.mode == "slow":
                     await asyncio.sleep(30)
                 status, text = self._respond(lines[0], headers, body)
+                if self.before_answer is not None:
+                    await self.before_answer(self.questions[-1][0])
                 writer.write(f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):

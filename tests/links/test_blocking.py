@@ -6,10 +6,13 @@ import pytest
 from sqlalchemy import select
 
 from refract.core.clock import ManualClock
+from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.links.blocking import Blocked, block_domain, epoch, unblock_domain
+from refract.links import feed
+from refract.links.blocking import Blocked, block_domain, epoch, list_blocked, unblock_domain
 from refract.links.blocklist import canonical_domain, read_domains
+from refract.links.models import FeedEntry
 from refract.links.safety_errors import DomainNotBlocked, InvalidDomain
 from refract.links.safety_models import BlockedDomain
 
@@ -75,6 +78,36 @@ async def test_blocking_at_the_same_moment_loses_nothing(rt: Runtime) -> None:
     async with rt.db.read() as session:
         assert await epoch(session) == 8
         assert len(list(await session.scalars(select(BlockedDomain)))) == 4
+
+
+async def test_every_change_tells_the_caches_to_forget_everything(rt: Runtime) -> None:
+    told: list[feed.Change] = []
+    with rt.signals.following(feed.TOPIC, told.extend):
+        async with rt.db.write() as session:
+            await block_domain(session, "evil.example", reason="", by=None, at=rt.clock.now())
+            assert told == []
+        async with rt.db.write() as session:
+            await unblock_domain(session, "evil.example")
+
+    assert [change.target_id for change in told] == [feed.EVERYTHING] * 2
+    async with rt.db.read() as session:
+        assert list(await session.scalars(select(FeedEntry.target_id))) == [feed.EVERYTHING] * 2
+
+
+async def test_blocked_domains_are_listed_newest_first_in_pages(rt: Runtime, clock: ManualClock) -> None:
+    for number in range(5):
+        async with rt.db.write() as session:
+            await block_domain(session, f"host{number}.example", reason="", by=None, at=clock.now())
+        clock.advance(number % 2)
+    cursors, seen, cursor = Cursors(rt.secret), [], None
+    for _ in range(3):
+        async with rt.db.read() as session:
+            page = await list_blocked(session, cursors, limit=2, cursor=cursor)
+        seen += [row.domain for row in page.items]
+        cursor = page.next_cursor
+
+    assert seen == [f"host{number}.example" for number in (4, 3, 2, 1, 0)]
+    assert cursor is None
 
 
 async def test_copy_in_memory_knows_when_it_is_old(rt: Runtime) -> None:

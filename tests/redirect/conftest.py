@@ -21,6 +21,9 @@ from refract.redirect import answer
 from refract.redirect.lane import Lane
 from refract.redirect.table import Entry, Table
 from refract.redirect.traffic import STATE, Limits, Traffic
+from tests.people import ada, bob
+
+__all__ = ["ada", "bob"]
 
 Message = MutableMapping[str, Any]
 ENDING = b"x: y\r\n\r\n"

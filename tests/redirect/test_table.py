@@ -260,3 +260,14 @@ def test_a_name_that_was_created_is_not_unknown_any_more() -> None:
     assert b"new" not in unknown
     assert not unknown.add(b"new", began)  # looked up before the name was there
     assert b"new" not in unknown
+
+
+def test_forgetting_twice_at_one_moment_is_forgetting_once() -> None:
+    time = Time()
+    table = Table(4, monotonic=time)
+    table.forget_key("x")
+    table.forget_key("x")
+    time.now += 11
+    table.forget_key("y")
+
+    assert table.fill(b"/x", entry(1), table.now(), "x")

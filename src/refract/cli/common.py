@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 from pydantic import BaseModel, ValidationError
@@ -15,20 +15,45 @@ from refract.core.db import Database
 from refract.core.errors import Invalid
 from refract.core.log import configure_logging
 from refract.core.runtime import Runtime, running
-from refract.core.schema import field_errors
 from refract.core.settings import Settings, load_settings, prepare_data_dir
 from refract.identity.models import User
 from refract.identity.people import ensure_owner, person_by_email
-from refract.names.grammar import Reserved
 from refract.names.service import Namespace
 
 Result = TypeVar("Result")
-Shape = TypeVar("Shape", bound=BaseModel)
 AsUser = Annotated[str | None, typer.Option("--user", help="Do it as this person. Left out: the owner.", metavar="EMAIL")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", help="The directory with the data. [env: REFRACT_DATA_DIR]", show_default="data")
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        help="The directory with the data. [env: REFRACT_DATA_DIR]",
+        show_default="data",
+        readable=False,  # we look ourselves, and say what to do
+    ),
 ]
+Body = TypeVar("Body", bound=BaseModel)
+_OPTIONS = {"names": "name", "tags": "tag", "redirect_status": "status", "expires_at": "expires", "scopes": "scope"}
+"""Fields of the API whose options are called otherwise."""
+
+
+class BadValue(Invalid):
+    """{problem}"""
+
+
+class BadOption(Invalid):
+    """--{name} does not fit: {why}"""
+
+
+def checked(model: type[Body], **given: object) -> Body:
+    """The options as the API would take them, or one sentence about the first that does not fit."""
+    try:
+        return model(**given)
+    except ValidationError as wrong:
+        first = wrong.errors()[0]
+        why = first["msg"].removeprefix("Value error, ").rstrip(".")
+        field = str(first["loc"][0])
+        raise BadOption(name=_OPTIONS.get(field, field).replace("_", "-"), why=f"{why}.") from wrong
 
 
 def command_settings(data_dir: Path | None, **given: object) -> Settings:
@@ -54,19 +79,6 @@ def on_data(settings: Settings, work: Callable[[Runtime], Awaitable[Result]]) ->
     return asyncio.run(run())
 
 
-class BadValue(Invalid):
-    """{problem}"""
-
-
-def checked(shape: type[Shape], given: dict[str, Any]) -> Shape:
-    """The values of options as the API would take them, or what is wrong with them."""
-    try:
-        return shape.model_validate(given)
-    except ValidationError as wrong:
-        problem = " ".join(f"{one.field}: {one.message}" for one in field_errors(wrong))
-        raise BadValue(problem=problem) from wrong
-
-
 async def acting(rt: Runtime, email: str | None) -> User:
     """Whoever a command acts as."""
     async with rt.db.write() as session:
@@ -75,7 +87,7 @@ async def acting(rt: Runtime, email: str | None) -> User:
 
 def namespace(rt: Runtime) -> Namespace:
     """Names as the server gives them: the same words are reserved."""
-    return Namespace(rt.ids, rt.clock, Reserved.with_paths(f"/{word}" for word in reserved_words(build_api(rt))))
+    return Namespace(rt.ids, rt.clock, reserved_words(build_api(rt)))
 
 
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}

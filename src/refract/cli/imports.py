@@ -157,7 +157,7 @@ class Account:
         for remark, count in self._remarks.most_common(SHOWN):
             self._console.print(f"{count:,} × {shown(remark, 200)}")
         done = ", ".join(f"{self.counts[one]:,} {one}" for one in Outcome)
-        typer.echo(f"{'Dry run, nothing was changed. ' if dry_run else ''}{self.rows:,} rows: {done}.")
+        typer.echo(f"{'Dry run, nothing was changed. ' if dry_run else ''}{self.rows:,} {'row' if self.rows == 1 else 'rows'}: {done}.")
 
 
 def _reported(one: Result) -> tuple[str, str, str]:

@@ -28,7 +28,7 @@ def create(
 ) -> None:
     """Make a key and print it, and only it, on standard output. It is shown this once."""
     settings = command_settings(data_dir)
-    new = checked(KeyCreate, {"name": name, **({"scopes": scope} if scope else {})})
+    new = checked(KeyCreate, name=name, **({"scopes": scope} if scope else {}))
 
     async def run(rt: Runtime) -> str:
         person = await acting(rt, user)

@@ -1,6 +1,7 @@
 """`refract serve`."""
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import Awaitable, Callable
@@ -11,7 +12,6 @@ import uvicorn
 import uvloop
 
 from refract import migrations
-from refract.app import Application
 from refract.cli.common import DataDir
 from refract.cli.server import GracefulServer
 from refract.cli.supervisor import Supervisor
@@ -22,6 +22,7 @@ from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings, load_settings, prepare_data_dir
 from refract.identity.people import ensure_owner
 from refract.identity.sessions import make_signin_link
+from refract.node import Node
 
 
 def serve(
@@ -54,17 +55,23 @@ def listen(settings: Settings) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((settings.host, settings.port))
         listener.listen(4096)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
+        port = getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES)
         raise ConfigurationError(
-            problem=f"Cannot listen on {settings.host} port {settings.port}: {error.strerror}.",
-            remedy="Stop what uses it, or choose another with --port or REFRACT_PORT.",
+            problem=f"Cannot listen on {settings.host} port {settings.port}: {getattr(error, 'strerror', None) or 'this is no host name'}.",
+            remedy="Stop what uses it, or choose another with --port or REFRACT_PORT."
+            if port
+            else "Name an address of this machine with --host or REFRACT_HOST.",
         ) from error
     listener.setblocking(False)
     return listener
 
 
 async def _prepare(settings: Settings) -> None:
-    """Everything that must be right before the first request: schema, owner, greeting."""
+    """Everything that must be right before the first request: schema, owner, greeting. Who only redirects may only read."""
+    if settings.role == "redirect":
+        typer.echo(f"Refract redirects at {settings.public_url}")
+        return
     db = Database(settings)
     try:
         await migrations.upgrade(db)
@@ -92,8 +99,8 @@ async def serve_process(
     settings: Settings, listener: socket.socket, ready: Callable[[], Awaitable[None]], lifeline: int | None = None
 ) -> None:
     """One process that answers, until a signal or until the parent is gone."""
-    async with running(settings, patient=True) as rt:
-        application = Application(rt)
+    async with running(settings, patient=True, makes_ids=settings.role != "redirect") as rt:
+        application = make_node(rt)
         config = uvicorn.Config(
             application,
             http=application.protocol,
@@ -111,6 +118,15 @@ async def serve_process(
             if lifeline is not None:
                 asyncio.get_running_loop().add_reader(lifeline, server.stop)
             await server.run_until_stopped(listener, ready)
+
+
+def make_node(rt: Runtime) -> Node:
+    """What this process is, by its role."""
+    if rt.settings.role in ("redirect", "worker"):
+        return Node(rt)
+    from refract.app import Application  # noqa: PLC0415 - the web app is most of what there is to load
+
+    return Application(rt)
 
 
 async def greet(rt: Runtime) -> None:

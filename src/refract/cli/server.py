@@ -13,7 +13,7 @@ import structlog
 import uvicorn
 from uvicorn.server import Server
 
-from refract.app import Application
+from refract.node import Node
 
 POLL_SECONDS = 0.02
 HARD_SECONDS = 10.0
@@ -22,7 +22,7 @@ HARD_SECONDS = 10.0
 class GracefulServer(Server):
     """Serves until a signal, then lets every request that was sent be answered."""
 
-    def __init__(self, config: uvicorn.Config, application: Application) -> None:
+    def __init__(self, config: uvicorn.Config, application: Node) -> None:
         super().__init__(config)
         self._application = application
         self._grace = application.rt.settings.stop_grace_seconds

@@ -8,10 +8,11 @@ from refract.cli.common import AsJson, AsUser, DataDir, checked, command_setting
 from refract.cli.links.desk import at_desk
 from refract.cli.links.shown import print_json
 from refract.core.runtime import Runtime
+from refract.links.edge import look_again, wish_of
 from refract.links.models import Visibility
 from refract.links.safety import Safety
 from refract.links.schemas import LinkCreate, LinkOut
-from refract.links.service import Wish, create_link
+from refract.links.service import create_link
 
 
 def shorten(
@@ -42,12 +43,13 @@ def shorten(
     async def run(rt: Runtime) -> LinkOut:
         if expires is not None:
             given["expires_at"] = moment(expires, rt.clock.now())
-        new = checked(LinkCreate, given)
+        new = checked(LinkCreate, **given)
         desk = await at_desk(rt, user)
         vetted = await rt.part(Safety).vet_one(url)
-        wish = Wish(new, vetted, str(new.visibility or settings.default_visibility))
+        wish = wish_of(rt, new, vetted)
         async with rt.db.write() as session:
             made = await create_link(session, desk.space, desk.person, wish)
+            await look_again(session, rt, [made])
         return made.card.shown(settings.public_url, rt.clock.now())
 
     link = on_data(settings, run)

@@ -90,6 +90,7 @@ class Database:
         self.dialect: Dialect = settings.dialect
         self.url = url
         self.signals = Signals()
+        self._closers: list[Callable[[], Awaitable[None]]] = []
         if self.dialect == "sqlite":
             self._writer = _sqlite_engine(url, write=True)
             self._reader = _sqlite_engine(url, write=False)
@@ -132,13 +133,12 @@ class Database:
             try:
                 await session.connection()
                 yield session
-                await session.commit()
+                await _through(_commit(session))
             except BaseException:
                 await _undo(session)
                 raise
             finally:
                 await _through(session.close())
-        await _run_hooks(session)
 
     @asynccontextmanager
     async def enclosing(self, begin: Callable[[WriteSession], Awaitable[None]]) -> AsyncIterator[Enclosing]:
@@ -150,22 +150,28 @@ class Database:
         token = _enclosing.set(around)
         with _translated():
             try:
-                yield around
+                try:
+                    yield around
+                finally:
+                    _enclosing.reset(token)  # before the hooks run: what they write is no longer part of this
                 if around.session is not None:
-                    await (_undo(around.session) if around.failed else around.session.commit())
+                    await (_undo(around.session) if around.failed else _through(_commit(around.session)))
             except BaseException:
                 around.failed = True
                 if around.session is not None:
                     await _undo(around.session)
                 raise
             finally:
-                _enclosing.reset(token)
                 if around.session is not None:
                     await _through(around.session.close())
-        if around.session is not None and not around.failed:
-            await _run_hooks(around.session)
+
+    def before_close(self, closer: Callable[[], Awaitable[None]]) -> None:
+        """For whoever holds connections of their own."""
+        self._closers.append(closer)
 
     async def close(self) -> None:
+        while self._closers:
+            await self._closers.pop()()
         await self._writer.dispose()
         if self._reader is not self._writer:
             await self._reader.dispose()
@@ -198,8 +204,12 @@ async def _through(work: Coroutine[Any, Any, None]) -> None:
         raise cancelled
 
 
-async def _run_hooks(session: WriteSession) -> None:
-    for hook in session.info.pop("after_commit", []):
+async def _commit(session: WriteSession) -> None:
+    """Commit and tell. The two belong together: a change that nobody heard of would live on in caches."""
+    hooks = session.info.pop("after_commit", [])
+    await session.commit()
+    await session.close()
+    for hook in hooks:
         result = hook()
         if inspect.isawaitable(result):
             await result

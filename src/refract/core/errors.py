@@ -103,6 +103,10 @@ class StoreUnavailable(Unavailable):
     """The database is not answering: nothing was changed, try again in a moment."""
 
 
+class StoreUnreachable(Unavailable):
+    """The database {where} is not answering: start it, or correct REFRACT_DATABASE_URL."""
+
+
 class StoreBusy(Unavailable):
     """The database is busy with other changes: nothing was changed, try again in a moment."""
 

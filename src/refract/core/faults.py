@@ -3,10 +3,11 @@
 import errno
 from typing import cast
 
+from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from refract.core.errors import StoreBusy, StoreFull, StoreUnavailable, Unavailable
+from refract.core.errors import ConfigurationError, RefractError, StoreBusy, StoreFull, StoreUnavailable, StoreUnreachable, Unavailable
 
 _BUSY_STATES = {"40001", "40P01", "55P03", "57014"}  # serialisation, deadlock, lock not available, statement time-out
 _BUSY_NUMBERS = {1205, 1213, 1020}  # MariaDB: lock wait, deadlock, record changed since last read
@@ -25,6 +26,20 @@ def meaning(error: BaseException) -> Unavailable | None:
     if isinstance(error, IntegrityError) or not isinstance(error, DBAPIError):
         return None
     return _of_driver(error)
+
+
+def at_first_contact(url: URL, error: BaseException) -> RefractError | None:
+    """What to tell an operator whose database could not even be opened: which one, and why. Never the password."""
+    where = url.database or "" if url.get_backend_name() == "sqlite" else f"{url.host or 'localhost'}:{url.port or ''}/{url.database or ''}"
+    word = meaning(error)
+    if isinstance(word, StoreUnavailable):
+        return StoreUnreachable(where=where)
+    if word is not None or not isinstance(error, DBAPIError):
+        return word
+    reason = str(error.orig.args[-1] if error.orig is not None and error.orig.args else error.orig).strip().splitlines()[0].rstrip(".")
+    return ConfigurationError(
+        problem=f"The database {where} cannot be used: {reason}.", remedy="Put that right, or correct REFRACT_DATABASE_URL."
+    )
 
 
 def _of_driver(error: DBAPIError) -> Unavailable | None:

@@ -2,14 +2,14 @@
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Hashable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from refract.core.clock import Clock, SystemClock
 from refract.core.db import Database
 from refract.core.ids import IdSource
-from refract.core.leases import leased_ids
+from refract.core.leases import LeasedIds, leased_ids
 from refract.core.metrics import Metrics
 from refract.core.secrets import Secret, load_secret
 from refract.core.settings import Settings
@@ -51,12 +51,17 @@ class Runtime:
 
 
 @asynccontextmanager
-async def running(settings: Settings, clock: Clock | None = None, *, patient: bool = False) -> AsyncIterator[Runtime]:
-    """A runtime with its worker id and connections, all given back at the end. The patient start while the database is away."""
+async def running(
+    settings: Settings, clock: Clock | None = None, *, patient: bool = False, makes_ids: bool = True
+) -> AsyncIterator[Runtime]:
+    """A runtime with its worker id and connections, all given back at the end. The patient start while the database is away.
+
+    A process that makes no ids needs no worker id, and so writes nothing.
+    """
     clock = clock or SystemClock()
     db = Database(settings)
     try:
-        async with leased_ids(db, clock, patient=patient) as ids:
+        async with leased_ids(db, clock, patient=patient) if makes_ids else nullcontext(LeasedIds(db, clock)) as ids:
             runtime = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings))
             try:
                 yield runtime

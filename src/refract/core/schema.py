@@ -1,8 +1,20 @@
 """The shapes that every body and answer share."""
 
+import re
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from refract.core.errors import FieldError
 from refract.core.ids import MAX_ID
@@ -24,6 +36,34 @@ Id = Annotated[
     WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,19}$", "examples": ["361890234523648"]}),
 ]
 """A Snowflake: a number in Python, decimal text in JSON, since JavaScript cannot hold it."""
+
+
+_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def _written_out(value: Any) -> Any:
+    """Times are text with their offset; a bare number could mean seconds or milliseconds."""
+    if isinstance(value, datetime) or (isinstance(value, str) and _RFC_3339.fullmatch(value.strip())):
+        return value
+    problem = "Write the time as RFC 3339 with its offset, such as 2030-01-31T12:00:00Z."
+    raise ValueError(problem)
+
+
+def _utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as wrong:
+        problem = "This moment is beyond every calendar."
+        raise ValueError(problem) from wrong
+
+
+Timestamp = Annotated[
+    AwareDatetime,
+    BeforeValidator(_written_out),
+    AfterValidator(_utc),
+    Field(examples=["2030-01-31T12:00:00Z"]),
+]
+"""A moment as programs send it, in UTC once it is ours."""
 
 
 class Input(BaseModel):

@@ -35,9 +35,15 @@ def load_secret(settings: Settings) -> Secret:
     if settings.secret_key is not None:
         return Secret(settings.secret_key.get_secret_value().encode())
     path = settings.data_dir / _FILE
-    with contextlib.suppress(FileExistsError):
-        _create(path)
-    text = path.read_text().strip()
+    try:
+        with contextlib.suppress(FileExistsError):
+            _create(path)
+        text = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            problem=f"The secret in {path} cannot be read ({getattr(error, 'strerror', None) or 'it is not text'}).",
+            remedy="Give this user the right to read it, or set REFRACT_SECRET_KEY.",
+        ) from error
     if len(text) < _SHORTEST:
         raise ConfigurationError(
             problem=f"The secret in {path} is damaged: it holds fewer than {_SHORTEST} characters.",

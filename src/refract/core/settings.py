@@ -5,7 +5,7 @@ import os
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -177,7 +177,8 @@ class Settings(BaseSettings):
         if value is None:
             return None
         parts = urlsplit(value.rstrip("/"))
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query or parts.fragment or parts.username:
+        more = parts.path or parts.query or parts.fragment or parts.username
+        if parts.scheme not in ("http", "https") or not parts.hostname or more or not _port_fits(parts):
             problem = "write scheme and host alone, such as https://go.example.com"
             raise ValueError(problem)
         return f"{parts.scheme}://{parts.netloc.lower()}"
@@ -187,6 +188,9 @@ class Settings(BaseSettings):
     def _database(cls, value: str | None) -> str | None:
         if value is not None and urlsplit(value).scheme not in ("sqlite", "postgresql", "mysql"):
             problem = "begin it with sqlite://, postgresql:// or mysql://"
+            raise ValueError(problem)
+        if value is not None and not _whole(value):
+            problem = "write it as sqlite:////path/to/file, postgresql://user@host/database or mysql://user@host/database"
             raise ValueError(problem)
         return value
 
@@ -237,6 +241,21 @@ class Settings(BaseSettings):
     @property
     def effective_spool_dir(self) -> Path:
         return self.spool_dir or self.data_dir / "spool"
+
+
+def _port_fits(parts: SplitResult) -> bool:
+    try:
+        return parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+
+
+def _whole(database_url: str) -> bool:
+    """Whether a database URL names all that is needed: a file that several connections can share, or a server and a database."""
+    parts = urlsplit(database_url)
+    if parts.scheme == "sqlite":
+        return not parts.netloc and len(parts.path) > 1 and not parts.path.endswith(("/", ":memory:"))
+    return _port_fits(parts) and len(parts.path) > 1
 
 
 def load_settings(**given: object) -> Settings:

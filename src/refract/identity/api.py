@@ -1,22 +1,18 @@
 """`/me`, `/keys`, sessions, and the audit log for administrators."""
 
-from fastapi import Response
+from typing import Annotated
 
-from refract.core.errors import Unavailable
+from fastapi import Query, Response
+
 from refract.core.page import Cursors, InvalidCursor
 from refract.core.schema import Id
 from refract.identity import audit, keys, people, sessions
 from refract.identity.actors import Admin, Reader, Writer
 from refract.identity.errors import (
-    AdministratorsOnly,
     AdminScopeRefused,
-    BadCredentials,
     KeyNotFound,
-    MissingScope,
-    OriginUnproven,
     ScopeTooWide,
     SessionNotFound,
-    SignInNeeded,
 )
 from refract.identity.schemas import (
     AuditOut,
@@ -31,24 +27,23 @@ from refract.identity.schemas import (
     SessionOut,
     chosen,
 )
-from refract.web.limits import RateLimited
-from refract.web.problems import ValidationFailed, problems
-from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
+from refract.web.problems import problems
+from refract.web.toolkit import PAGE, Cursor, Limit, Rt, api_router
 
-GUARDED = problems(SignInNeeded, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
+RevokedToo = Annotated[bool, Query(description="Keys that were revoked as well.")]
 
 me_router = api_router("/me", "me")
 keys_router = api_router("/keys", "keys")
 audit_router = api_router("/admin/audit", "admin")
 
 
-@me_router.get("", responses=GUARDED)
+@me_router.get("")
 async def read_me(actor: Reader) -> Me:
     """Who I am."""
     return Me.model_validate(actor.user)
 
 
-@me_router.patch("", responses=GUARDED)
+@me_router.patch("")
 async def change_me(changes: ProfilePatch, actor: Writer, rt: Rt) -> Me:
     """Change my profile and preferences."""
     async with rt.db.write() as session:
@@ -56,7 +51,7 @@ async def change_me(changes: ProfilePatch, actor: Writer, rt: Rt) -> Me:
         return Me.model_validate(user)
 
 
-@me_router.get("/sessions", responses=GUARDED)
+@me_router.get("/sessions")
 async def list_sessions(actor: Reader, rt: Rt) -> SessionList:
     """The browsers I am signed in with."""
     async with rt.db.read() as session:
@@ -65,7 +60,7 @@ async def list_sessions(actor: Reader, rt: Rt) -> SessionList:
     return SessionList(items=[SessionOut.model_validate(one).model_copy(update={"current": one.id == here}) for one in found])
 
 
-@me_router.delete("/sessions", status_code=204, responses=GUARDED)
+@me_router.delete("/sessions", status_code=204)
 async def end_all_other_sessions(actor: Writer, rt: Rt) -> Response:
     """Sign out everywhere but here."""
     async with rt.db.write() as session:
@@ -74,7 +69,7 @@ async def end_all_other_sessions(actor: Writer, rt: Rt) -> Response:
     return Response(status_code=204)
 
 
-@me_router.delete("/sessions/{session_id}", status_code=204, responses=GUARDED | problems(SessionNotFound))
+@me_router.delete("/sessions/{session_id}", status_code=204, responses=problems(SessionNotFound))
 async def end_session(session_id: Id, actor: Writer, rt: Rt) -> Response:
     """Sign one browser out."""
     async with rt.db.write() as session:
@@ -83,8 +78,8 @@ async def end_session(session_id: Id, actor: Writer, rt: Rt) -> Response:
     return Response(status_code=204)
 
 
-@keys_router.get("", responses=GUARDED)
-async def list_keys(actor: Reader, rt: Rt, include_revoked: bool = False) -> KeyList:
+@keys_router.get("")
+async def list_keys(actor: Reader, rt: Rt, include_revoked: RevokedToo = False) -> KeyList:
     """My API keys, newest first."""
     async with rt.db.read() as session:
         found = await keys.keys_of(session, actor.user, revoked_too=include_revoked)
@@ -94,19 +89,18 @@ async def list_keys(actor: Reader, rt: Rt, include_revoked: bool = False) -> Key
 @keys_router.post(
     "",
     status_code=201,
-    responses=GUARDED | problems(MissingScope, OriginUnproven, ScopeTooWide, AdminScopeRefused),
+    responses=problems(ScopeTooWide, AdminScopeRefused),
     openapi_extra={"x-secret-fields": ["key"]},
 )
-async def create_key(new: KeyCreate, actor: Writer, rt: Rt, idempotency_key: IdempotencyKey = None) -> NewKey:  # noqa: ARG001 - read by the route class
+async def create_key(new: KeyCreate, actor: Writer, rt: Rt) -> NewKey:
     """Make an API key. The key itself is in this answer and never again."""
     async with rt.db.write() as session:
-        granted = actor.scopes if actor.key_id is not None else None
-        row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes, granted_by=granted)
+        row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes, granted_by=actor.grantable)
         await audit.note(session, rt, "key.created", actor=actor.user, target=row.key_prefix)
         return NewKey(**KeyOut.model_validate(row).model_dump(by_alias=False) | {"key_prefix": row.key_prefix}, key=clear)
 
 
-@keys_router.delete("/{key_id}", status_code=204, responses=GUARDED | problems(KeyNotFound))
+@keys_router.delete("/{key_id}", status_code=204, responses=problems(KeyNotFound))
 async def revoke_key(key_id: Id, actor: Writer, rt: Rt) -> Response:
     """Revoke a key: every process refuses it from now on."""
     async with rt.db.write() as session:
@@ -115,7 +109,7 @@ async def revoke_key(key_id: Id, actor: Writer, rt: Rt) -> Response:
     return Response(status_code=204)
 
 
-@audit_router.get("", responses=GUARDED | problems(MissingScope, OriginUnproven, AdministratorsOnly, InvalidCursor))
+@audit_router.get("", responses=problems(InvalidCursor))
 async def read_audit_log(actor: Admin, rt: Rt, limit: Limit = PAGE, cursor: Cursor = None) -> AuditPage:  # noqa: ARG001 - it guards
     """Who did what, newest first; kept for 90 days."""
     async with rt.db.read() as session:

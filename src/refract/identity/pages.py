@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import Form, Request
 from pydantic import ValidationError
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -15,10 +15,10 @@ from refract.identity.errors import OriginUnproven, SigninLinkSpent
 from refract.identity.models import Scope, UserRole
 from refract.identity.rendering import respond, shown, visit_cookie
 from refract.identity.schemas import KeyCreate, KeyOut
-from refract.web import csrf
-from refract.web.toolkit import Rt
+from refract.web import csrf, returning
+from refract.web.toolkit import Rt, page_router
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 
 @router.get("/auth/sign-in")
@@ -52,7 +52,8 @@ async def sign_in(token: str, request: Request, rt: Rt) -> Response:
             await sessions.end_session(session, old)
         cookie = await sessions.begin_session(session, rt, user, request.headers.get("user-agent", ""))
         await audit.note(session, rt, "signed_in", actor=user, detail="one-time link")
-    response = RedirectResponse("/", 303)
+    response = RedirectResponse(returning.wanted(request, rt) or "/", 303)
+    returning.forget(request, response, rt)
     set_session_cookie(response, rt, cookie)
     return response
 
@@ -88,7 +89,7 @@ async def create_key(
         return await _settings(request, actor, rt, status=422, values=typed, errors=errors)
     try:
         async with rt.db.write() as session:
-            row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes)
+            row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes, granted_by=actor.grantable)
             await audit.note(session, rt, "key.created", actor=actor.user, target=row.key_prefix)
     except RefractError as error:
         return await _settings(request, actor, rt, status=error.status, values=typed, errors={"scopes": error.message})

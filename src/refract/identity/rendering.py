@@ -33,6 +33,7 @@ def respond(request: Request, actor: Actor | None, template: str, *, status: int
     visit = visit_cookie(request) or secrets.token_urlsafe(16)
     html = pages.render(
         template,
+        status=status,
         user=shown(actor.user if actor else None),
         csrf=csrf.token_for(rt, token or visit),
         request_path=request.url.path,

@@ -49,9 +49,9 @@ class Preferences(Output):
 class ProfilePatch(Input):
     """Absent means unchanged, null clears."""
 
-    nickname: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)] | None = None
-    avatar_url: Annotated[str, AfterValidator(_web_address), Field(max_length=2048)] | None = None
-    bio: Annotated[str, StringConstraints(max_length=200)] | None = None
+    nickname: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40), Field(examples=["Ada"])] | None = None
+    avatar_url: Annotated[str, AfterValidator(_web_address), Field(max_length=2048, examples=["https://example.com/ada.png"])] | None = None
+    bio: Annotated[str, StringConstraints(max_length=200), Field(examples=["I collect links about engines."])] | None = None
     preferences: PreferencesPatch | None = None
 
 
@@ -59,11 +59,11 @@ class Me(Output):
     """The person who asks."""
 
     id: Id
-    email: str
-    display_name: str
-    nickname: str | None
-    avatar_url: str | None
-    bio: str | None
+    email: str = Field(examples=["ada@example.com"])
+    display_name: str = Field(examples=["Ada Lovelace"])
+    nickname: str | None = Field(examples=["Ada"])
+    avatar_url: str | None = Field(examples=["https://example.com/ada.png"])
+    bio: str | None = Field(examples=["I collect links about engines."])
     preferences: Preferences
     plan: Literal["free", "pro"]
     role: Literal["user", "admin"]
@@ -80,7 +80,7 @@ class KeyOut(Output):
     """An API key, without the key."""
 
     id: Id
-    name: str
+    name: str = Field(examples=["Blog automation"])
     prefix: str = Field(validation_alias="key_prefix", examples=["refract_4fG7h2Kq"])
     scopes: list[Scope]
     status: Literal["active", "revoked"]
@@ -98,6 +98,8 @@ class NewKey(KeyOut):
 
 
 class KeyList(Output):
+    """API keys, all in one page."""
+
     items: list[KeyOut]
     next_cursor: str | None = None
 
@@ -106,7 +108,7 @@ class SessionOut(Output):
     """A browser that is signed in."""
 
     id: Id
-    agent: str
+    agent: str = Field(examples=["Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0"])
     created_at: datetime
     last_seen_at: datetime
     expires_at: datetime
@@ -114,6 +116,8 @@ class SessionOut(Output):
 
 
 class SessionList(Output):
+    """Signed-in browsers, all in one page."""
+
     items: list[SessionOut]
     next_cursor: str | None = None
 
@@ -124,13 +128,15 @@ class AuditOut(Output):
     id: Id
     at: datetime
     actor_id: Id | None
-    action: str
-    target: str | None
-    detail: str | None
-    request_id: str | None
+    action: str = Field(examples=["key.created"])
+    target: str | None = Field(examples=["refract_4fG7h2Kq"])
+    detail: str | None = Field(examples=["command line"])
+    request_id: str | None = Field(examples=["0f8b6c1d2e3f4a5b"])
 
 
 class AuditPage(Output):
+    """A page of the audit log."""
+
     items: list[AuditOut]
     next_cursor: str | None
 

@@ -13,9 +13,9 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from refract.core.errors import Unavailable
+from refract.core.listen import listen
 from refract.core.runtime import Runtime
 from refract.jobs import leases, metrics, queue
-from refract.jobs.listen import listen
 from refract.jobs.payload import Claim
 from refract.jobs.registry import Dead, Done, Failed, Lost, Outcome, Registry, Released
 from refract.jobs.schedule import Every, Scheduler

@@ -6,14 +6,17 @@ from datetime import datetime
 from sqlalchemy import CursorResult, Insert, delete, select, update
 
 from refract.core.db import ReadSession, WriteSession
+from refract.core.page import Cursors, Page, after
 from refract.core.settings import Dialect
 from refract.core.urls import parent_domains
+from refract.links import feed
 from refract.links.blocklist import Domains, canonical_domain
 from refract.links.safety_errors import DomainNotBlocked, InvalidDomain
 from refract.links.safety_models import BlockedDomain, BlockEpoch
 from refract.links.safety_queries import replacing
 
 _ROW = 1
+_ALL = feed.Change(feed.EVERYTHING, 0, ())
 _AT_ONCE = 500
 
 
@@ -29,6 +32,7 @@ async def block_domain(session: WriteSession, domain: str, *, reason: str, by: i
         session.add(found)
     found.reason, found.blocked_by, found.blocked_at = reason, by, at
     await session.flush()
+    await feed.changed(session, [_ALL])
     return found
 
 
@@ -39,6 +43,16 @@ async def unblock_domain(session: WriteSession, domain: str) -> None:
     gone = await session.execute(delete(BlockedDomain).where(BlockedDomain.domain == name)) if name else None
     if not isinstance(gone, CursorResult) or not gone.rowcount:
         raise DomainNotBlocked(domain=domain[:100])
+    await feed.changed(session, [_ALL])
+
+
+async def list_blocked(session: ReadSession, cursors: Cursors, *, limit: int, cursor: str | None) -> Page[BlockedDomain]:
+    """The newest first."""
+    question = ["blocked-domains"]
+    wanted = select(BlockedDomain).order_by(BlockedDomain.blocked_at.desc(), BlockedDomain.domain.desc()).limit(limit + 1)
+    if cursor:
+        wanted = wanted.where(after([BlockedDomain.blocked_at, BlockedDomain.domain], cursors.read(question, cursor), descending=True))
+    return cursors.page(question, list(await session.scalars(wanted)), limit, lambda row: (row.blocked_at, row.domain))
 
 
 async def blocked_among(session: ReadSession, hosts: Iterable[str]) -> Domains:
@@ -79,6 +93,7 @@ class Blocked:
 async def _bump(session: WriteSession) -> None:
     await (await session.connection()).execute(_first_epoch(session.dialect))
     await session.execute(update(BlockEpoch).where(BlockEpoch.id == _ROW).values(epoch=BlockEpoch.epoch + 1))
+    await feed.changed(session, [feed.Change(feed.EVERYTHING, 0, ())])
 
 
 def _first_epoch(dialect: Dialect) -> Insert:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import insert, text
+from sqlalchemy import delete, func, insert, select, text
 
 from refract.core.db import WriteSession
 from refract.links.models import FeedEntry
@@ -38,3 +38,18 @@ async def changed(session: WriteSession, changes: Sequence[Change]) -> None:
     if session.dialect == "postgresql":
         await session.execute(text(f"NOTIFY {TOPIC}"))
     session.after_commit(lambda: session.signals.tell(TOPIC, changes))
+
+
+async def trim(session: WriteSession, before: datetime, most: int) -> int:
+    """Remove a slice of the entries that everybody has read long ago; the answer is how many went.
+
+    The newest of the old ones stays: by it readers see that they missed nothing, and SQLite gives no number twice.
+    """
+    newest = await session.scalar(select(func.max(FeedEntry.number)).where(FeedEntry.at < before))
+    if newest is None:
+        return 0
+    old = select(FeedEntry.number).where(FeedEntry.at < before, FeedEntry.number < newest).order_by(FeedEntry.at).limit(most)
+    numbers = list(await session.scalars(old))
+    if numbers:
+        await session.execute(delete(FeedEntry).where(FeedEntry.number.in_(numbers)))
+    return len(numbers)

@@ -66,6 +66,10 @@ class Safety:
     async def close(self) -> None:
         await self._checker.close()
 
+    @property
+    def asks_a_service(self) -> bool:
+        return self._checker.configured
+
     async def vet(self, destinations: Sequence[str]) -> list[Vetted | RefractError]:
         answers = [self._read(typed) for typed in destinations]
         answers = await self._not_blocked(answers)

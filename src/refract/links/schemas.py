@@ -1,12 +1,12 @@
 """Links as the API takes and shows them."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from refract.core.schema import Id, Input, Output
+from refract.core.schema import Id, Input, Output, Timestamp
 from refract.links.models import LinkState, Visibility
 
 MOST_NAMES = 50
@@ -14,19 +14,10 @@ MOST_TAGS = 20
 MOST_IN_BULK = 1_000
 
 
-def _utc(moment: datetime) -> datetime:
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError as wrong:
-        problem = "This moment is beyond every calendar."
-        raise ValueError(problem) from wrong
-
-
 def _absent_if_empty(text: str) -> str | None:
     return text or None
 
 
-Moment = Annotated[AwareDatetime, AfterValidator(_utc)]
 Title = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_absent_if_empty)]
 Notes = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_absent_if_empty)]
 Destination = Annotated[str, Field(json_schema_extra={"maxLength": 2048}, examples=["https://example.com/plans/2027"])]
@@ -47,7 +38,7 @@ class LinkCreate(Input):
     redirect_status: RedirectStatus = 302
     visibility: Visibility | None = Field(default=None, description="Left out: what the operator has set, `unlisted` by default.")
     forward_query: bool = Field(default=False, description="Merge the query of the request into the destination's.")
-    expires_at: Moment | None = None
+    expires_at: Timestamp | None = None
     find_if_exists: bool = Field(
         default=False, description="Answer my link with this destination, if there is one, instead of making another."
     )
@@ -63,7 +54,7 @@ class LinkPatch(Input):
     redirect_status: RedirectStatus | SkipJsonSchema[None] = None
     visibility: Visibility | SkipJsonSchema[None] = None
     forward_query: bool | SkipJsonSchema[None] = None
-    expires_at: Moment | None = None
+    expires_at: Timestamp | None = None
 
     @field_validator("destination", "tags", "redirect_status", "visibility", "forward_query")
     @classmethod
@@ -117,3 +108,83 @@ class LinkOut(Output):
     forward_query: bool
     version: int
     owners: list[LinkOwnerOut]
+
+
+class LinkPage(Output):
+    items: list[LinkOut]
+    next_cursor: str | None
+
+
+class BulkCreate(Input):
+    """Many links at once. Each row is judged by itself."""
+
+    links: Annotated[
+        list[dict[str, Any]],
+        Field(
+            min_length=1,
+            max_length=MOST_IN_BULK,
+            description="Rows in the shape of `POST /links`.",
+            examples=[[{"destination": "https://example.com/"}]],
+        ),
+    ]
+    dry_run: bool = Field(default=False, description="Judge every row and make nothing.")
+
+
+class RowError(Output):
+    """Why a row was refused."""
+
+    code: str
+    detail: str
+    errors: list[dict[str, str]] = Field(default_factory=list)
+
+
+class BulkRow(Output):
+    """What became of a row: 201 made, 200 found, or the status that it would have had alone."""
+
+    index: int
+    status: int
+    link: LinkOut | None = None
+    error: RowError | None = None
+
+
+class BulkResult(Output):
+    results: list[BulkRow]
+    created: int
+    failed: int
+
+
+class Renewal(Input):
+    """A new end, or none."""
+
+    expires_at: Timestamp | None = None
+
+
+class PersonIn(Input):
+    """Somebody, by the verified email address of their account."""
+
+    email: Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=255)] = Field(examples=["ada@example.com"])
+
+
+class OwnerList(Output):
+    items: list[LinkOwnerOut]
+    next_cursor: str | None = None
+
+
+class ShareList(Output):
+    items: list[LinkShareOut]
+    next_cursor: str | None = None
+
+
+class VersionOut(Output):
+    """One version of a link: who made it, and what changed."""
+
+    version: int
+    at: datetime
+    actor_id: Id | None
+    action: str
+    changes: dict[str, Any]
+
+
+class VersionPage(Output):
+    items: list[VersionOut]
+    next_cursor: str | None

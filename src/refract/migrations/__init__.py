@@ -3,11 +3,15 @@
 Alembic is imported only when there is something to do: a start on an up-to-date database does not pay for it.
 """
 
+import contextlib
+import errno
 import fcntl
 import os
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -15,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from refract.core.db import Database
 from refract.core.errors import ConfigurationError
-from refract.core.faults import meaning
+from refract.core.faults import at_first_contact, meaning
 
 HERE = Path(__file__).parent
 _LOCK = 7_305_808_869  # an arbitrary number that is ours alone among a server's advisory locks
@@ -28,13 +32,47 @@ def head() -> str:
 
 async def current(db: Database) -> str | None:
     """The revision the database is at; None for an empty one."""
-    async with db.engine.connect() as connection:
-        try:
-            return (await connection.execute(text("SELECT version_num FROM alembic_version"))).scalar_one_or_none()
-        except DBAPIError as error:
-            if word := meaning(error):
-                raise word from error
-            return None
+    _check_file(db)
+    try:
+        async with db.engine.connect() as connection:
+            return await _revision_in(connection)
+    except (DBAPIError, OSError) as error:
+        if explained := at_first_contact(db.url, error):
+            raise explained from error
+        raise
+
+
+async def _revision_in(connection: AsyncConnection) -> str | None:
+    try:
+        return (await connection.execute(text("SELECT version_num FROM alembic_version"))).scalar_one_or_none()
+    except DBAPIError as error:
+        if word := meaning(error):
+            raise word from error
+        return None
+
+
+def _check_file(db: Database) -> None:
+    """A file that is no database, or not ours to use, is found out before threads and pools are busy with it."""
+    path = Path(db.url.database or "")
+    if db.dialect != "sqlite" or not path.exists():
+        return
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, timeout=5)) as file:
+            file.execute("PRAGMA schema_version")
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):  # somebody is busy with it, so it is fine
+            raise _unusable(path, "it cannot be opened") from error
+    except (sqlite3.DatabaseError, OSError) as error:
+        raise _unusable(path, str(getattr(error, "strerror", None) or error)) from error
+
+
+def _unusable(path: Path, reason: str) -> ConfigurationError:
+    return ConfigurationError(
+        problem=f"The database file {path} cannot be used ({reason}).",
+        remedy="Put that right, restore it from a backup, or name another data directory with --data-dir or REFRACT_DATA_DIR.",
+    )
 
 
 async def upgrade(db: Database, target: str | None = None) -> list[str]:

@@ -33,6 +33,12 @@ def head(status: int, location: bytes) -> bytes:
     return b"HTTP/1.1 %d %b\r\n" % (status, phrase) + _lines(_own(status, location))
 
 
+def read_head(made: bytes) -> tuple[int, str]:
+    """Status and location of what `head` made."""
+    line, location, _ = made.split(b"\r\n", 2)
+    return int(line[9:12]), location.removeprefix(b"location: ").decode("ascii")
+
+
 def ending(at: float) -> bytes:
     """What all redirects of one second have in common, up to and including the blank line."""
     return _lines((*_SHARED, (b"date", formatdate(at, usegmt=True).encode()))) + b"\r\n"

@@ -4,13 +4,16 @@ Redirects, pages for people and problem documents for programs; preview pages an
 knows the names is handed in, and so are the hooks that count a click and keep an answer ready.
 """
 
+import asyncio
+
 from starlette.datastructures import Headers, QueryParams
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from refract.core.errors import RefractError
+from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.identity.errors import SignInNeeded
+from refract.names.grammar import Reserved
 from refract.redirect import qr
 from refract.redirect.answer import headers as redirect_headers
 from refract.redirect.errors import (
@@ -44,6 +47,7 @@ from refract.web import returning
 from refract.web.limits import MemoryBuckets, RateLimited
 from refract.web.problems import MethodNotAllowed, problem_headers, problem_response, wants_page
 
+STALE_SECONDS = 0.25
 _METHODS = ("GET", "HEAD")
 _SIGN_IN = "/auth/sign-in"
 _GONE: dict[State, type[LinkGone]] = {"expired": LinkExpired, "disabled": LinkDisabled, "deleted": LinkDeleted, "blocked": LinkBlocked}
@@ -52,11 +56,12 @@ _GONE: dict[State, type[LinkGone]] = {"expired": LinkExpired, "disabled": LinkDi
 class Follow:
     """The ASGI application behind every name and code."""
 
-    def __init__(self, rt: Runtime, lookup: Lookup, surface: Surface, hooks: Hooks | None = None) -> None:
+    def __init__(self, rt: Runtime, lookup: Lookup, surface: Surface, hooks: Hooks | None = None, reserved: Reserved | None = None) -> None:
         self.rt = rt
         self.lookup = lookup
         self.surface = surface
         self.hooks = hooks or Hooks()
+        self.reserved = reserved or Reserved()
         self._allowed = rt.settings.misses_per_minute
         self._misses = MemoryBuckets(size=self._allowed, per_second=self._allowed / 60)
 
@@ -91,10 +96,21 @@ class _Request:
         try:
             if self._scope["method"] not in _METHODS:
                 raise _not_allowed(self._scope["method"])
-            outcome = await resolve(self._follow.lookup, self._wish, self._who, self._rt.clock.now)
-            return await self._respond(outcome)
+            return await self._respond(await self._outcome())
         except RefractError as refused:
             return await self._refused(refused)
+
+    async def _outcome(self) -> Outcome:
+        """What we knew before we lost touch is asked for again, but nobody is made to wait for long."""
+        stale = self._follow.hooks.stale(self._raw_path, self._scope["query_string"])
+        asking = resolve(self._follow.lookup, self._wish, self._who, self._rt.clock.now)
+        if stale is None:
+            return await asking
+        try:
+            async with asyncio.timeout(STALE_SECONDS):
+                return await asking
+        except (Unavailable, TimeoutError):
+            return stale
 
     async def _who(self) -> Visitor | None:
         if not self._asked:
@@ -260,7 +276,7 @@ def _without_body(send: Send) -> Send:
 
 def _not_allowed(method: str) -> MethodNotAllowed:
     refused = MethodNotAllowed(method=method[:20])
-    refused.headers = {"Allow": ", ".join(_METHODS)}  # type: ignore[attr-defined]  # read by problem_headers
+    refused.headers = {"Allow": ", ".join(_METHODS)}  # read by problem_headers
     return refused
 
 

@@ -7,12 +7,13 @@ from typing import Any, Protocol
 from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
-from refract.redirect.resolve import Found, Visitor
+from refract.redirect.resolve import Found, Leads, Visitor
 from refract.redirect.wish import Wish
 
 ListPage = Callable[[Found, Wish], ASGIApp]
 Record = Callable[[Scope, Found], Awaitable[None]]
 Fill = Callable[[bytes, Found, str], None]
+Stale = Callable[[bytes, bytes], Leads | None]
 
 
 class Surface(Protocol):
@@ -34,6 +35,10 @@ def _keep_nothing(path: bytes, found: Found, href: str) -> None:
     """Until there is a table."""
 
 
+def _knew_nothing(path: bytes, query: bytes) -> None:
+    """Until there is a table."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hooks:
     """What others do when a link is followed."""
@@ -44,3 +49,5 @@ class Hooks:
     """Called with the raw path of an answer that every visitor would get; never for secure links."""
     lists: ListPage | None = None
     """What answers for a list's name."""
+    stale: Stale = _knew_nothing
+    """Called with raw path and query: where it led before we lost touch, for when nobody can be asked."""

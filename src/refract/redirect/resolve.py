@@ -39,6 +39,7 @@ class Found:
     id: int
     name: str
     """The name as it was chosen, or the code: what the short URL ends with."""
+    by_code: bool = False
     template: Template | None = None
     redirect_status: int = 302
     status: str = "active"
@@ -49,6 +50,8 @@ class Found:
     title: str | None = None
     created_at: datetime | None = None
     version: int = 0
+    asked_at: float = float("-inf")
+    """When somebody set out to find this, in monotonic seconds: what was forgotten since must not be kept."""
 
     def state_at(self, now: datetime) -> State:
         """Expiry is a fact about time, to the instant, whatever a job has marked."""

@@ -45,7 +45,7 @@ class Forgotten:
         self._order.append((now, token))
         while self._order[0][0] < now - REMEMBER_FORGETTING:
             at, old = self._order.popleft()
-            if self._at[old] == at:
+            if self._at.get(old) == at:  # noted again since, or twice at that moment
                 del self._at[old]
 
     def note_everything(self) -> None:

@@ -38,7 +38,7 @@ class Swept(Protocol):
 
 
 class Traffic:
-    """Table, turn and limits of this process. Made inside the running event loop; `start` and `stop` belong to the lifespan."""
+    """Table, turn and limits of this process. `start` and `stop` belong to the lifespan."""
 
     def __init__(
         self,
@@ -49,10 +49,9 @@ class Traffic:
         limits: Limits | None = None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self.table = table
-        self.turn = Turn(spool, self._loop.call_soon, self._ending())
+        self.turn = Turn(spool, lambda call: asyncio.get_running_loop().call_soon(call), self._ending())
         self.proxies = proxies or TrustedProxies()
         self.limits = limits or Limits()
         self.now_ns = now_ns
@@ -61,7 +60,7 @@ class Traffic:
         """Set before the process stops: every further answer then closes its connection."""
 
     def start(self) -> None:
-        self._timer = self._loop.call_later(1.0, self._tick)
+        self._timer = asyncio.get_running_loop().call_later(1.0, self._tick)
 
     def stop(self) -> None:
         """End the sweep and send what is left. The spool is its owner's to close."""
@@ -76,7 +75,7 @@ class Traffic:
             lane.sweep(self.limits)
 
     def _tick(self) -> None:
-        self._timer = self._loop.call_later(1.0, self._tick)
+        self._timer = asyncio.get_running_loop().call_later(1.0, self._tick)
         self.sweep()
 
     @staticmethod

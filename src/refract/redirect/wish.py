@@ -5,9 +5,7 @@ from enum import StrEnum
 from urllib.parse import quote, unquote
 
 from refract.links.golinks import split_extra
-
-FORGIVEN = ".,;:!?)"
-"""Punctuation that clings to an address pasted from a sentence."""
+from refract.names.grammar import FORGIVEN
 
 FEEDS = ("rss", "json", "md")
 

@@ -1,11 +1,15 @@
 """Questions about tags."""
 
 from collections.abc import Collection
+from enum import StrEnum
 
-from sqlalchemy import or_, select
+from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from refract.core.db import ReadSession
+from refract.core.page import Cursors, Page, after
 from refract.core.rows import slices
+from refract.core.text import fold
 from refract.tags.models import SHARED_SPACE, Tag
 
 
@@ -24,3 +28,40 @@ async def shared_by_key(session: ReadSession, keys: Collection[str]) -> dict[str
         tags = (await session.scalars(question.order_by(Tag.id))).all()
         found |= {tag.name_key: tag for tag in tags} | {tag.key: tag for tag in tags}
     return {key: found[key] for key in keys if key in found}
+
+
+class TagSort(StrEnum):
+    NAME = "name"
+    USAGE = "usage"
+    LAST_USED = "last_used"
+
+
+async def page_of_tags(  # noqa: PLR0913 - each part of the question is one
+    session: ReadSession,
+    cursors: Cursors,
+    visible: ColumnElement[bool],
+    asker: object,
+    *,
+    q: str | None,
+    sort: TagSort,
+    limit: int,
+    cursor: str | None,
+) -> Page[Tag]:
+    """Tags among the visible ones: by name from A to Z, by usage and last use the most and the latest first."""
+    question = ["tags", asker, q, sort]
+    columns: list[InstrumentedAttribute[object]] = [_COLUMNS[sort], Tag.id]
+    descending = sort != TagSort.NAME
+    wanted = select(Tag).where(visible)
+    if q:
+        wanted = wanted.where(Tag.name_key.contains(fold(q), autoescape=True))
+    if cursor:
+        wanted = wanted.where(after(columns, cursors.read(question, cursor), descending=descending))
+    ordered = wanted.order_by(*(column.desc() if descending else column.asc() for column in columns)).limit(limit + 1)
+    return cursors.page(question, list(await session.scalars(ordered)), limit, lambda tag: [getattr(tag, column.key) for column in columns])
+
+
+_COLUMNS: dict[TagSort, InstrumentedAttribute[object]] = {
+    TagSort.NAME: Tag.name_key,
+    TagSort.USAGE: Tag.usage_count,
+    TagSort.LAST_USED: Tag.last_used_at,
+}

@@ -32,5 +32,5 @@ class TagPatch(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str | None = Field(default=None, max_length=200)
-    color: str | None = None
+    name: str | None = Field(default=None, max_length=200, examples=["Engineering Tools"])
+    color: str | None = Field(default=None, max_length=20, examples=["#2563EB"])

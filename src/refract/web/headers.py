@@ -8,7 +8,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refract.core.runtime import Runtime
-from refract.web.problems import BodyTooLarge, InternalError, MalformedBody, problem_response
+from refract.web.problems import BodyTooLarge, InternalError, MalformedAddress, problem_response
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -47,6 +47,8 @@ class Surroundings:
     """The outermost layer, round pages, API and redirects alike. Redirects bring their own headers and carry no request id."""
 
     def __init__(self, app: ASGIApp, rt: Runtime) -> None:
+        self.closing = False
+        """Set before the process stops: every further answer then closes its connection."""
         self._app = app
         self._https = rt.settings.https
         self._max_body = rt.settings.max_body_bytes
@@ -62,16 +64,16 @@ class Surroundings:
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
         scope.setdefault("state", {})["request_id"] = request_id
-        answer = _Answer(send, scope, request_id, https=self._https)
+        answer = _Answer(send, scope, request_id, https=self._https, closing=self.closing)
         began = perf_counter()
         try:
-            if refused := self._refuse(scope):
-                await problem_response(refused)(scope, receive, answer)
+            if wrong := self._refuse(scope):
+                await problem_response(wrong)(scope, receive, answer)
             else:
                 await self._app(scope, _Bounded(receive, self._max_body), answer)
-        except _TooMuch:
+        except BodyTooLarge as refused:
             if not answer.started:
-                await problem_response(BodyTooLarge(limit=self._max_body))(scope, receive, answer)
+                await problem_response(refused)(scope, receive, answer)
         except Exception:  # noqa: BLE001 - the last resort: logged, and answered without a traceback
             self._log.exception("request_failed", method=scope["method"], path=scope["path"])
             if not answer.started:
@@ -80,10 +82,10 @@ class Surroundings:
             self._seconds.observe(perf_counter() - began)
             self._requests.labels(scope["method"] if scope["method"] in _METHODS else "other", str(answer.status)).inc()
 
-    def _refuse(self, scope: Scope) -> MalformedBody | BodyTooLarge | None:
+    def _refuse(self, scope: Scope) -> MalformedAddress | BodyTooLarge | None:
         raw = scope.get("raw_path", b"") + scope["query_string"]
         if b"%00" in raw or b"\x00" in raw:
-            return MalformedBody(why="the address contains U+0000.")
+            return MalformedAddress(why="it contains U+0000.")
         for name, value in scope["headers"]:
             if name == b"content-length" and value.isdigit() and int(value) > self._max_body:
                 return BodyTooLarge(limit=self._max_body)
@@ -93,34 +95,31 @@ class Surroundings:
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-class _TooMuch(Exception):
-    pass
-
-
 class _Bounded:
     """Counts what is read of a body, whatever Content-Length claimed."""
 
     def __init__(self, receive: Receive, limit: int) -> None:
         self._receive = receive
-        self._left = limit
+        self._limit = self._left = limit
 
     async def __call__(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
             if self._left < 0:
-                raise _TooMuch
+                raise BodyTooLarge(limit=self._limit)
         return message
 
 
 class _Answer:
     """Adds what is missing to the head of an answer."""
 
-    def __init__(self, send: Send, scope: Scope, request_id: str, *, https: bool) -> None:
+    def __init__(self, send: Send, scope: Scope, request_id: str, *, https: bool, closing: bool) -> None:
         self._send = send
         self._scope = scope
         self._request_id = request_id
         self._https = https
+        self._closing = closing
         self.started = False
         self.status = 0
 
@@ -134,8 +133,11 @@ class _Answer:
 
     def _completed(self, headers: Headers) -> Headers:
         present = {name.lower() for name, _ in headers}
-        if not self._scope["state"].get("redirect"):
-            headers.append((b"x-request-id", self._request_id.encode()))
+        if self._closing and b"connection" not in present:
+            headers.append((b"connection", b"close"))
+        if self._scope["state"].get("redirect"):
+            return headers  # the same as those of the lane, so that nobody can tell which of them answered
+        headers.append((b"x-request-id", self._request_id.encode()))
         content_type = next((value for name, value in headers if name.lower() == b"content-type"), b"")
         headers += [(name, value) for name, value in security_headers(content_type, https=self._https) if name not in present]
         headers += [(name, value) for name, value in self._scope["state"].get("rate_headers", ()) if name not in present]

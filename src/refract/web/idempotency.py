@@ -7,7 +7,7 @@ second request waits for the first one's transaction by waiting for its row.
 import hashlib
 import json
 from collections.abc import Callable, Coroutine
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import delete, select, update
@@ -117,3 +117,8 @@ async def _repeat(rt: Runtime, actor: str, key: str, fingerprint: str) -> Respon
         raise IdempotencyKeyReused
     headers = {**json.loads(stored.headers or "{}"), "Idempotency-Replayed": "true"}
     return Response(stored.body, stored.status, headers)
+
+
+async def forget_old(session: WriteSession, now: datetime) -> None:
+    """Answers that are no longer given again."""
+    await session.execute(delete(StoredAnswer).where(StoredAnswer.expires_at < now))

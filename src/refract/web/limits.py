@@ -4,7 +4,7 @@ from collections import OrderedDict
 from datetime import datetime
 from math import ceil
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from refract.core.db import WriteSession
 from refract.core.errors import Limited
@@ -40,6 +40,11 @@ async def take_up_to(session: WriteSession, name: str, cost: int, *, per_hour: i
     bucket.updated_at = max(now, bucket.updated_at)
     await session.flush()
     return granted, int(bucket.tokens)
+
+
+async def forget_full(session: WriteSession, untouched_since: datetime) -> None:
+    """Buckets that have had time to fill up again mean nothing."""
+    await session.execute(delete(Bucket).where(Bucket.updated_at < untouched_since))
 
 
 class MemoryBuckets:

@@ -1,7 +1,7 @@
 """Problems: RFC 9457 for programs, a page for people. One table maps kinds of errors to HTTP."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -14,6 +14,10 @@ from structlog.contextvars import get_contextvars
 from refract.core.errors import FieldError, Invalid, Limited, Malformed, NotFound, RefractError, Unavailable
 
 MEDIA_TYPE = "application/problem+json"
+
+
+class MalformedAddress(Malformed):
+    """The address could not be read: {why}"""
 
 
 class MalformedBody(Malformed):
@@ -32,6 +36,7 @@ class MethodNotAllowed(RefractError):
     """This address does not know the method {method}."""
 
     status = 405
+    headers: dict[str, str]
 
 
 class BodyTooLarge(RefractError):
@@ -131,9 +136,8 @@ def problems(*errors: type[RefractError]) -> dict[int | str, dict[str, Any]]:
     """The OpenAPI description of what a call may answer instead, with each error's code and sentence."""
     by_status: dict[int | str, dict[str, Any]] = {}
     for error in errors:
-        entry = by_status.setdefault(
-            error.status, {"model": Problem, "description": TITLES[error.status], "content": {MEDIA_TYPE: {"examples": {}}}}
-        )
+        content = {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}
+        entry = by_status.setdefault(error.status, {"description": TITLES[error.status], "content": {MEDIA_TYPE: content}})
         example = {
             "type": "about:blank",
             "title": TITLES[error.status],
@@ -153,8 +157,12 @@ def from_validation(error: RequestValidationError) -> RefractError:
     for one in found:
         if one["type"] == "json_invalid":
             return MalformedBody(why=str(one.get("ctx", {}).get("error", "it is not JSON")) + ".")
-    fields = [FieldError(_field(one["loc"]), _sentence(one)) for one in found]
-    return ValidationFailed(errors=fields)
+    return ValidationFailed(errors=field_errors(found))
+
+
+def field_errors(found: Sequence[Any]) -> list[FieldError]:
+    """What pydantic found wrong, field by field."""
+    return [FieldError(_field(one["loc"]), _sentence(one)) for one in found]
 
 
 def _field(location: tuple[Any, ...]) -> str:
@@ -172,15 +180,14 @@ def _sentence(one: dict[str, Any]) -> str:
 
 
 def from_http(error: HTTPException, request: Request) -> RefractError:
-    """Starlette's own refusals in our words."""
-    if error.status_code == 404:
-        return NoSuchPage()
-    if error.status_code == 405:
-        refused = MethodNotAllowed(method=request.method)
-        refused.headers = dict(error.headers or {})  # type: ignore[attr-defined]
-        return refused
-    if error.status_code == 413:
-        return BodyTooLarge(limit=request.app.state.rt.settings.max_body_bytes)
-    if error.status_code == 415:
-        return UnsupportedMedia()
-    return MalformedBody(why=str(error.detail)) if error.status_code == 400 else InternalError()
+    """The framework's own refusals in our words; where it wrapped one of ours, that one."""
+    if isinstance(error.__cause__, RefractError):
+        return error.__cause__
+    words: dict[int, Callable[[], RefractError]] = {
+        400: lambda: MalformedBody(why=f"{str(error.detail).rstrip('.')}."),
+        404: NoSuchPage,
+        405: lambda: MethodNotAllowed(method=request.method),
+        413: lambda: BodyTooLarge(limit=request.app.state.rt.settings.max_body_bytes),
+        415: UnsupportedMedia,
+    }
+    return words.get(error.status_code, InternalError)()

@@ -45,8 +45,9 @@ def wanted(request: Request, rt: Runtime) -> str | None:
     return path if _own(path) else None
 
 
-def forget(response: Response, rt: Runtime) -> None:
-    response.delete_cookie(_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+def forget(request: Request, response: Response, rt: Runtime) -> None:
+    if _name(rt) in request.cookies:
+        response.delete_cookie(_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")
 
 
 def _name(rt: Runtime) -> str:

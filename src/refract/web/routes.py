@@ -1,4 +1,4 @@
-"""The route class of the API: strict JSON at the door, busy databases tried again, POSTs that can be repeated."""
+"""The route classes: strict bodies at the door, busy databases tried again, and for the API POSTs that can be repeated."""
 
 import asyncio
 import json
@@ -6,27 +6,43 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from fastapi import params
 from fastapi.routing import APIRoute
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from refract.core.errors import StoreBusy
 from refract.web.idempotency import answer_once
-from refract.web.problems import MalformedBody
+from refract.web.problems import MalformedBody, UnsupportedMedia
 
 _TRIES = 3
 _DEEPEST = 32
+_UNCLEAN = "it contains U+0000 or half of a surrogate pair."
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class StrictRequest(Request):
-    """JSON as RFC 8259 has it: UTF-8, no NaN, no NUL, no lone surrogates, not deeper than we ever need."""
+    """JSON as RFC 8259 has it: UTF-8, no NaN, no NUL, no lone surrogates, not deeper than we ever need. Forms likewise."""
 
     async def json(self) -> Any:
         if not hasattr(self, "_json"):
             self._json = parse_json(await self.body())
         return self._json
+
+    async def _get_form(self, **limits: Any) -> FormData:
+        form = await super()._get_form(**limits)
+        if not all(clean_text(text) for pair in form.multi_items() for text in pair if isinstance(text, str)):
+            raise MalformedBody(why=_UNCLEAN)
+        return form
+
+    def has_json(self) -> bool:
+        """Whether the body claims to be JSON, in any of the spellings of that."""
+        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
 
 
 def parse_json(body: bytes) -> Any:
@@ -40,14 +56,13 @@ def parse_json(body: bytes) -> Any:
     except json.JSONDecodeError as wrong:
         raise MalformedBody(why=f"{wrong.msg} at line {wrong.lineno}, column {wrong.colno}.") from wrong
     except ValueError as wrong:
-        raise MalformedBody(why=str(wrong)) from wrong
+        raise MalformedBody(why="a number in it has too many digits.") from wrong
     _inspect(value, 0)
     return value
 
 
 def _refuse_constant(name: str) -> None:
-    problem = f"{name} is not a JSON value."
-    raise ValueError(problem)
+    raise MalformedBody(why=f"{name} is not a JSON value.")
 
 
 def _inspect(value: Any, depth: int) -> None:
@@ -55,7 +70,7 @@ def _inspect(value: Any, depth: int) -> None:
         raise MalformedBody(why=f"it is nested deeper than {_DEEPEST} levels.")
     if isinstance(value, str):
         if not clean_text(value):
-            raise MalformedBody(why="it contains U+0000 or half of a surrogate pair.")
+            raise MalformedBody(why=_UNCLEAN)
     elif isinstance(value, dict):
         for name, inner in value.items():
             _inspect(name, depth + 1)
@@ -70,20 +85,23 @@ def clean_text(text: str) -> bool:
     return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-class ApiRoute(APIRoute):
-    """Every route of the API. An endpoint opens its transaction with `rt.db.write()` and knows nothing of this."""
+class PageRoute(APIRoute):
+    """Every route that people's browsers use. An endpoint opens its transaction with `rt.db.write()` and knows nothing of this."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """An address that is written out (`/links/bulk`) is never a parameter's value (`/links/{link_id}`), whatever the method."""
+        if self.param_convertors and scope["path"] in getattr(scope["app"].state, "literal_paths", ()):
+            return Match.NONE, {}
+        return super().matches(scope)
 
     def get_route_handler(self) -> Handler:
-        endpoint = super().get_route_handler()
-        secret_fields = frozenset((self.openapi_extra or {}).get("x-secret-fields", ()))
+        answer = self.answer_with(super().get_route_handler())
 
         async def handle(request: Request) -> Response:
             strict = StrictRequest(request.scope, request.receive)
             for attempt in range(1, _TRIES + 1):
                 try:
-                    if request.method == "POST" and "idempotency-key" in request.headers:
-                        return await answer_once(strict, endpoint, secret_fields)
-                    return await endpoint(strict)
+                    return await answer(strict)
                 except StoreBusy:
                     if attempt == _TRIES:
                         raise
@@ -91,3 +109,23 @@ class ApiRoute(APIRoute):
             raise AssertionError
 
         return handle
+
+    def answer_with(self, endpoint: Handler) -> Callable[[StrictRequest], Coroutine[Any, Any, Response]]:
+        return endpoint
+
+
+class ApiRoute(PageRoute):
+    """Every route of the API: bodies are JSON, and a POST with an Idempotency-Key is done once."""
+
+    def answer_with(self, endpoint: Handler) -> Callable[[StrictRequest], Coroutine[Any, Any, Response]]:
+        secret_fields = frozenset((self.openapi_extra or {}).get("x-secret-fields", ()))
+        wants_json = self.body_field is not None and not isinstance(self.body_field.field_info, params.Form)
+
+        async def answer(request: StrictRequest) -> Response:
+            if wants_json and not request.has_json() and await request.body():
+                raise UnsupportedMedia
+            if request.method == "POST" and "idempotency-key" in request.headers:
+                return await answer_once(request, endpoint, secret_fields)
+            return await endpoint(request)
+
+        return answer

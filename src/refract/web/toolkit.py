@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from refract.core.errors import Malformed, Stale
 from refract.core.page import DEFAULT_LIMIT, MAX_CURSOR, MAX_LIMIT
 from refract.core.runtime import Runtime
-from refract.web.routes import ApiRoute
+from refract.web.routes import ApiRoute, PageRoute
 
 
 def _runtime(request: Request) -> Runtime:
@@ -21,6 +21,11 @@ Rt = Annotated[Runtime, Depends(_runtime)]
 def api_router(prefix: str, tag: str) -> APIRouter:
     """A router whose POSTs understand Idempotency-Key."""
     return APIRouter(prefix=f"/api/v1{prefix}", tags=[tag], route_class=ApiRoute)
+
+
+def page_router() -> APIRouter:
+    """A router for pages and forms, which the API's document does not mention."""
+    return APIRouter(include_in_schema=False, route_class=PageRoute)
 
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many rows to answer at most.")]

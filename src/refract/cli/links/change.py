@@ -11,6 +11,7 @@ from refract.links import service
 from refract.links.models import Visibility
 from refract.links.queries import version_of
 from refract.links.safety import Safety
+from refract.links.safety_jobs import check_later
 from refract.links.schemas import LinkOut, LinkPatch
 
 
@@ -44,13 +45,15 @@ def edit(
             given["expires_at"] = None if expires == "never" else moment(expires, rt.clock.now())
         if not given:
             raise BadValue(problem="Say what to change: refract links edit --help lists it.")
-        patch = checked(LinkPatch, given)
+        patch = checked(LinkPatch, **given)
         desk = await at_desk(rt, user)
         async with rt.db.read() as session:
             link = await desk.find(session, which)
         vetted = await rt.part(Safety).vet_one(destination) if destination is not None else None
         async with rt.db.write() as writing:
             held = await service.edit_link(writing, desk.space, desk.who, link.id, patch, vetted)
+            if vetted is not None and vetted.flagged:
+                await check_later(writing, rt, [link.id])
             return await desk.out(writing, held.link)
 
     tell(on_data(settings, run), "Changed {link}.", as_json=as_json)
@@ -73,6 +76,8 @@ def revert(
         vetted = await rt.part(Safety).vet_one(kept["destination"])
         async with rt.db.write() as writing:
             held = await service.revert_link(writing, desk.space, desk.who, link.id, version, vetted)
+            if vetted.flagged:
+                await check_later(writing, rt, [link.id])
             return await desk.out(writing, held.link)
 
     tell(on_data(command_settings(data_dir), run), f"{{link}} is again what it was in version {version}.", as_json=as_json)

@@ -28,7 +28,7 @@ from refract.names.service import Namespace
 Which = Annotated[str, typer.Argument(help="Name, code, id or short URL.", metavar="LINK")]
 
 
-class NoSuchLink(NotFound):
+class UnknownLink(NotFound):
     """There is no link "{typed}".{hint}"""
 
 
@@ -48,7 +48,7 @@ class Desk:
         link = found.link if found else await _by_id(session, segment)
         if link is None:
             near = await did_you_mean(session, segment, self.who, self.rt.clock.now())
-            raise NoSuchLink(typed=shown(typed), hint=f" Did you mean {' or '.join(near)}?" if near else "")
+            raise UnknownLink(typed=shown(typed), hint=f" Did you mean {' or '.join(near)}?" if near else "")
         return (await view_link(session, self.who, link.id))[0]
 
     async def out(self, session: ReadSession, link: Link) -> LinkOut:

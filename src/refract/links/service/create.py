@@ -89,7 +89,7 @@ async def _make(
     numbers = await _numbers(session, space, {index: wish for index, (wish, _) in wishes.items()})
     refused = await names.claim(session, space, Kind.LINK, {numbers[index]: wish.new.names for index, (wish, _) in wishes.items()})
     granted = {index: wished for index, wished in wishes.items() if numbers[index] not in refused}
-    by_name = await tags.ensure_shared(session, space.ids, {name for _, wanted in granted.values() for name in wanted}, now)
+    by_name = await tags.ensure_shared(session, space.ids, dict.fromkeys(name for _, wanted in granted.values() for name in wanted), now)
     drafts = {index: _draft(numbers[index], wish, owner, [by_name[name] for name in wanted]) for index, (wish, wanted) in granted.items()}
     await _insert(session, owner.id, list(drafts.values()), now)
     made: dict[int, Made | RefractError] = {index: refused[number] for index, number in numbers.items() if number in refused}

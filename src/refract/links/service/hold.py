@@ -57,11 +57,20 @@ class Held:
 
         `changes` tells of people, who are not part of a version's own fields.
         """
+        news = self.note(action, changes)
+        if news is None:
+            return False
+        await self.session.flush()
+        await feed.changed(self.session, [news])
+        return True
+
+    def note(self, action: Action, changes: Mapping[str, Any] | None = None) -> feed.Change | None:
+        """The same for one link of many: the caller flushes and tells for all of them at once."""
         link = self.link
         after = history.snapshot(link, self.names, self.tags)
         different = dict(changes) if changes is not None else history.difference(self.before, after)
         if not different and after == self.before:
-            return False
+            return None
         link.version += 1
         link.updated_at = self.now
         link.search_text = history.searchable(link, self.names)
@@ -77,11 +86,9 @@ class Held:
                 snapshot=after,
             )
         )
-        await self.session.flush()
         names = dict.fromkeys((*self.names_before, *self.names))
-        await feed.changed(self.session, [feed.Change(link.id, link.version, tuple(names))])
         self.before, self.names_before = after, tuple(self.names)
-        return True
+        return feed.Change(link.id, link.version, tuple(names))
 
 
 async def hold(

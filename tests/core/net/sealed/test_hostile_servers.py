@@ -2,10 +2,7 @@
 
 import asyncio
 import gzip
-import socket
-import struct
 import tracemalloc
-import zlib
 from collections.abc import AsyncIterator
 
 import pytest
@@ -24,9 +21,8 @@ from refract.core.net import (
     Unreachable,
 )
 from refract.core.net.limits import MIB
-from tests.core.net.sealed.internet import Handler, Internet, Names, Request, answer, page, redirect, sends
-
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+from tests.core.net.sealed.internet import Internet, Names, Request, answer, page, redirect, sends
+from tests.core.net.sealed.servers import HEAD, announces_and_waits, bomb, drip, flood, reset_after, silence
 
 
 @pytest.fixture(autouse=True)
@@ -34,57 +30,6 @@ async def _upper_bound() -> AsyncIterator[None]:
     """Generous: no test here may need it."""
     async with asyncio.timeout(30):
         yield
-
-
-def flood(head: bytes, piece: bytes) -> Handler:
-    async def handler(_request: Request, writer: asyncio.StreamWriter) -> None:
-        writer.write(head)
-        while True:
-            writer.write(piece)
-            await writer.drain()
-
-    return handler
-
-
-def drip(head: bytes, piece: bytes, seconds: float = 0.02) -> Handler:
-    async def handler(_request: Request, writer: asyncio.StreamWriter) -> None:
-        writer.write(head)
-        while True:
-            writer.write(piece)
-            await writer.drain()
-            await asyncio.sleep(seconds)
-
-    return handler
-
-
-def bomb() -> Handler:
-    """Ten gigabytes of blanks, packed into ten megabytes: one block, flushed so that it can be repeated."""
-    packer = zlib.compressobj(9, wbits=31)
-    head = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH)
-    block = packer.compress(b" " * MIB) + packer.flush(zlib.Z_FULL_FLUSH)
-
-    async def handler(_request: Request, writer: asyncio.StreamWriter) -> None:
-        writer.write(HEAD + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n" + head)
-        for _ in range(10_240):
-            writer.write(block)
-            await writer.drain()
-
-    return handler
-
-
-def reset_after(raw: bytes) -> Handler:
-    async def handler(_request: Request, writer: asyncio.StreamWriter) -> None:
-        writer.write(raw)
-        await writer.drain()
-        await asyncio.sleep(0.05)
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        writer.transport.abort()
-
-    return handler
-
-
-async def silence(_request: Request, _writer: asyncio.StreamWriter) -> None:
-    await asyncio.sleep(60)
 
 
 async def _ending(fetcher: Fetcher, budget: float = 20) -> FetchError:
@@ -95,6 +40,7 @@ async def _ending(fetcher: Fetcher, budget: float = 20) -> FetchError:
 
 TOO_LARGE = {
     "10 GB announced": flood(HEAD + b"Content-Length: 10737418240\r\n\r\n", b"x" * 65536),
+    "10 GB announced, never sent": announces_and_waits(10 * 1024 * MIB),
     "endless, no length": flood(HEAD + b"Connection: close\r\n\r\n", b"x" * 65536),
     "endless chunks": flood(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"8000\r\n" + b"x" * 0x8000 + b"\r\n"),
     "endless crumbs": flood(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 1000),
@@ -105,6 +51,8 @@ TOO_LARGE = {
     "endless headers": flood(HEAD, b"X-Many: 1\r\n" * 1000),
     "65 headers": sends(HEAD + b"X-Many: 1\r\n" * 64 + b"Content-Length: 0\r\n\r\n"),
     "endless status line": flood(b"HTTP/1.1 200 ", b"O" * 65536),
+    "2 MiB and a byte, no length": sends(HEAD + b"Connection: close\r\n\r\n" + b"x" * (2 * MIB + 1)),
+    "more interim answers than fit a head": sends(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 3000 + answer("200 OK")),
     "endless interim answers": flood(b"", b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 1000),
 }
 
@@ -122,6 +70,12 @@ async def test_too_large_and_never_in_memory(net: Internet, fetcher: Fetcher, se
     assert type(ended) is TooLarge
     assert not ended.again
     assert peak < 32 * MIB
+
+
+async def test_almost_two_mebibytes_fit(net: Internet, fetcher: Fetcher) -> None:
+    net.sites["/"] = page(b"x" * (2 * MIB - 200))
+
+    assert len((await fetcher.fetch("http://good.test/")).body) == 2 * MIB - 200
 
 
 TIMED_OUT = {

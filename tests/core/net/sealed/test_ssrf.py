@@ -6,8 +6,9 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from refract.core.net import Address, Fetcher, FetchError, Guard, RefusedAddress, is_public, resolve_by_system
+from refract.core.net import Address, Fetcher, FetchError, Guard, Limits, RefusedAddress, is_public, resolve_by_system
 from refract.core.net.addresses import unwrap
+from refract.core.net.wire import connected
 from tests.core.net import corpus
 from tests.core.net.corpus import PUBLIC, Line
 from tests.core.net.sealed.internet import PUBLIC6, Internet, Names, answer, page, redirect, sends
@@ -160,6 +161,16 @@ async def test_a_redirect_inside_is_refused_at_any_hop(net: Internet, connects: 
 
     assert not caught.value.again
     assert connects == [PUBLIC, PUBLIC, "1.0.0.1"]
+
+
+@pytest.mark.parametrize(("text", "port"), [("10.0.0.1", 80), ("::1", 443), (PUBLIC, 22)])
+async def test_the_socket_has_a_guard_of_its_own(connects: list[str], text: str, port: int) -> None:
+    """Whoever forgets to ask before connecting still gets nowhere."""
+    with pytest.raises(RefusedAddress):
+        async with connected(Guard(), [ip_address(text)], port, tls=None, host="forgotten.test", limits=Limits()):
+            pass
+
+    assert connects == []
 
 
 async def test_whom_we_reached_is_looked_at_again(net: Internet) -> None:

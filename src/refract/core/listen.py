@@ -9,6 +9,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from refract.core.db import Database
+from refract.core.direct import detached
 
 CHECK_SECONDS = 30.0
 ANSWER_SECONDS = 5.0
@@ -18,7 +19,7 @@ LONGEST_PAUSE = 30.0
 
 async def listen(db: Database, channel: str, heard: Callable[[], None]) -> None:
     """Call `heard` for every notification, and after each new connection, since one may have been missed. Runs until cancelled."""
-    log = structlog.get_logger("refract.jobs")
+    log = structlog.get_logger("refract.listen")
     pause = FIRST_PAUSE
     while True:
         try:
@@ -33,7 +34,7 @@ async def listen(db: Database, channel: str, heard: Callable[[], None]) -> None:
 
 async def _attend(db: Database, channel: str, heard: Callable[[], None]) -> None:
     """Listen on one connection until it is gone."""
-    connection = await _connect(db)
+    connection = await detached(db)
     try:
         gone = asyncio.Event()
         connection.add_termination_listener(lambda *_: gone.set())
@@ -42,14 +43,6 @@ async def _attend(db: Database, channel: str, heard: Callable[[], None]) -> None
         await _until_gone(connection, gone)
     finally:
         connection.terminate()
-
-
-async def _connect(db: Database) -> Any:
-    """A connection made like all others but taken out of the pool, which it would otherwise make smaller for good."""
-    proxied = await db.engine.raw_connection()
-    connection: Any = proxied.driver_connection
-    proxied.detach()
-    return connection
 
 
 def _driver_error(db: Database) -> type[Exception]:

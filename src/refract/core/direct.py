@@ -1,0 +1,189 @@
+"""Reading below the ORM: one prepared statement, straight to the driver, for what is asked too often to pay for more.
+
+On SQLite the statement runs on the event loop itself: a read of a WAL database waits for no writer and takes microseconds, a
+thread would cost ten times that. Servers get a few connections of their own, made like all others but outside the pool.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import count
+from typing import Any, Protocol
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from refract.core.db import CONNECT_SECONDS, Database
+from refract.core.errors import StoreBusy, StoreUnavailable
+
+Row = Sequence[Any]
+BUSY_SECONDS = 0.25
+BUSY_PAUSE = 0.005
+_ANY: tuple[type[Exception], ...] = (OSError, EOFError, SQLAlchemyError)
+
+
+class Direct(Protocol):
+    """Asks one database. Anything that keeps it from answering is `Unavailable`."""
+
+    async def rows(self, statement: str, *values: object) -> Sequence[Row]:
+        """All rows of a statement, whose values stand as `?`. Moments are read by `moment`."""
+
+    async def close(self) -> None: ...
+
+
+def direct(db: Database, *, connections: int = 1) -> Direct:
+    """A reader for this database. `connections` is how many questions a server is asked at a time."""
+    reader: Direct
+    if db.dialect == "sqlite":
+        reader = DirectSqlite(db.url.database or "")
+    else:
+        reader = DirectPostgres(db, connections) if db.dialect == "postgresql" else DirectMysql(db, connections)
+    db.before_close(reader.close)
+    return reader
+
+
+class DirectSqlite:
+    """A connection that can only read."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    async def rows(self, statement: str, *values: object) -> Sequence[Row]:
+        deadline = asyncio.get_running_loop().time() + BUSY_SECONDS
+        while True:
+            try:
+                return self._now(statement, values)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    await self.close()
+                    raise StoreUnavailable from error
+                if asyncio.get_running_loop().time() >= deadline:
+                    raise StoreBusy from error
+            except sqlite3.Error as error:
+                await self.close()
+                raise StoreUnavailable from error
+            await asyncio.sleep(BUSY_PAUSE)  # the log is being recovered: rare, and soon over
+
+    def _now(self, statement: str, values: tuple[object, ...]) -> Sequence[Row]:
+        if self._connection is None:
+            self._connection = sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, isolation_level=None, timeout=0)
+            self._connection.execute("PRAGMA cache_size = -8000")
+        found: list[Row] = self._connection.execute(statement, values).fetchall()
+        return found
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+class _DirectServer:
+    """A few connections. One that failed is never used again, and neither are those that were idle beside it."""
+
+    _errors = _ANY
+
+    def __init__(self, db: Database, connections: int) -> None:
+        self._db = db
+        self._free: list[Any] = []
+        self._places = asyncio.Semaphore(connections)
+
+    async def rows(self, statement: str, *values: object) -> Sequence[Row]:
+        async with self._places:
+            while self._free:
+                connection = self._free.pop()
+                try:
+                    return await self._ask(connection, statement, values)
+                except self._errors:
+                    await self.close()  # the server was restarted, perhaps: the next connection is a new one
+            try:
+                return await self._ask(await self._connect(), statement, values)
+            except self._errors as error:
+                raise StoreUnavailable from error
+
+    async def _ask(self, connection: Any, statement: str, values: tuple[object, ...]) -> Sequence[Row]:
+        """Ask, and keep the connection for the next question; after an error, or cut short, it is in no state to be asked again."""
+        try:
+            found = await self._fetch(connection, statement, values)
+        except BaseException:
+            self._drop(connection)
+            raise
+        self._free.append(connection)
+        return found
+
+    async def _connect(self) -> Any:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return await detached(self._db)
+
+    async def _fetch(self, connection: Any, statement: str, values: tuple[object, ...]) -> Sequence[Row]:
+        raise NotImplementedError
+
+    def _drop(self, connection: Any) -> None:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        free, self._free = self._free, []
+        for connection in free:
+            self._drop(connection)
+
+
+class DirectPostgres(_DirectServer):
+    """asyncpg prepares a statement the first time a connection sees it."""
+
+    def __init__(self, db: Database, connections: int) -> None:
+        super().__init__(db, connections)
+        driver = db.engine.dialect.loaded_dbapi.asyncpg
+        self._errors = (driver.PostgresError, driver.InterfaceError, *_ANY)
+
+    async def _fetch(self, connection: Any, statement: str, values: tuple[object, ...]) -> Sequence[Row]:
+        found: Sequence[Row] = await connection.fetch(_numbered(statement), *values)
+        return found
+
+    def _drop(self, connection: Any) -> None:
+        connection.terminate()
+
+
+class DirectMysql(_DirectServer):
+    """asyncmy writes the values into the statement itself."""
+
+    def __init__(self, db: Database, connections: int) -> None:
+        super().__init__(db, connections)
+        self._errors = (db.engine.dialect.loaded_dbapi.Error, *_ANY)
+
+    async def _connect(self) -> Any:
+        connection = await super()._connect()
+        await connection.autocommit(True)  # each question sees what is committed by then, and none leaves a transaction open
+        return connection
+
+    async def _fetch(self, connection: Any, statement: str, values: tuple[object, ...]) -> Sequence[Row]:
+        async with connection.cursor() as cursor:
+            await cursor.execute(statement.replace("?", "%s"), values)
+            found: Sequence[Row] = await cursor.fetchall()
+            return found
+
+    def _drop(self, connection: Any) -> None:
+        connection.close()
+
+
+async def detached(db: Database) -> Any:
+    """A driver's connection, made like all others but taken out of the pool, which it would otherwise make smaller for good."""
+    proxied = await db.engine.raw_connection()
+    connection: Any = proxied.driver_connection
+    proxied.detach()
+    return connection
+
+
+def moment(value: object) -> datetime | None:
+    """An instant as any of the drivers gives it: text on SQLite, without its zone (UTC) on MariaDB."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    if not isinstance(value, datetime):
+        return None
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value
+
+
+@lru_cache(maxsize=64)
+def _numbered(statement: str) -> str:
+    number = count(1)
+    return "".join(f"${next(number)}" if character == "?" else character for character in statement)

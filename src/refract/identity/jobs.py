@@ -1,0 +1,36 @@
+"""What is forgotten every day: sessions that have ended, old lines of the audit log, stored answers, full buckets."""
+
+from datetime import time, timedelta
+from typing import ClassVar
+
+from refract.core.runtime import Runtime
+from refract.identity import audit, sessions
+from refract.jobs.payload import Payload
+from refract.jobs.registry import handles
+from refract.jobs.schedule import Every
+from refract.web import idempotency, limits
+
+BUCKETS_KEPT = timedelta(hours=2)
+"""A bucket that nobody touched for longer than an hour is full again, so forgetting it changes nothing."""
+
+
+class ForgetOld(Payload):
+    """Remove what no longer means anything."""
+
+    kind: ClassVar[str] = "identity.forget_old"
+
+
+@handles(ForgetOld)
+async def forget_old(rt: Runtime, _job: ForgetOld) -> None:
+    now = rt.clock.now()
+    async with rt.db.write() as session:
+        await sessions.forget_old(session, rt)
+    async with rt.db.write() as session:
+        await audit.forget_old(session, rt)
+    async with rt.db.write() as session:
+        await idempotency.forget_old(session, now)
+        await limits.forget_full(session, now - BUCKETS_KEPT)
+
+
+HANDLERS = (forget_old,)
+PERIODIC = (Every(ForgetOld(), daily=time(3, 0)),)

@@ -1,0 +1,85 @@
+"""Names of a link, and whether a name is free."""
+
+from typing import Annotated
+
+from fastapi import Path, Query, Request, Response
+
+from refract.core.address import TrustedProxies, network_of
+from refract.core.errors import Stale
+from refract.core.runtime import Runtime
+from refract.core.schema import Id
+from refract.identity.actors import Writer
+from refract.links import service
+from refract.links.edge import ASKING, Space, shown, who
+from refract.links.errors import InvalidStateTransition, LinkNotFound, NameNotFound, NotYours, TooManyNames
+from refract.links.schemas import LinkOut
+from refract.names import service as names
+from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
+from refract.names.models import Kind
+from refract.names.schemas import NameAvailability, NameIn
+from refract.web.limits import MemoryBuckets, RateLimited
+from refract.web.problems import problems
+from refract.web.toolkit import BadETag, IdempotencyKey, IfMatch, Rt, api_router, expected_version
+
+router = api_router("/links/{link_id}/names", "names")
+open_router = api_router("/names", "names")
+ASKS_PER_MINUTE = 120
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=problems(
+        *ASKING, LinkNotFound, NotYours, Stale, BadETag, InvalidStateTransition, InvalidSlug, SlugReserved, SlugTaken, TooManyNames
+    ),
+)
+async def add_name(
+    link_id: Id,
+    wish: NameIn,
+    actor: Writer,
+    rt: Rt,
+    space: Space,
+    if_match: IfMatch = None,
+    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+) -> LinkOut:
+    """Give a link one more name."""
+    async with rt.db.write() as session:
+        held = await service.add_name(session, space, who(actor), link_id, wish.name, version=expected_version(if_match))
+        return await shown(rt, held)
+
+
+@router.delete("/{name}", status_code=204, responses=problems(*ASKING, LinkNotFound, NameNotFound, NotYours, Stale, BadETag))
+async def release_name(link_id: Id, name: str, actor: Writer, rt: Rt, space: Space, if_match: IfMatch = None) -> Response:
+    """Give a name back, so that anybody may take it."""
+    async with rt.db.write() as session:
+        await service.release_name(session, space, who(actor), link_id, name, version=expected_version(if_match))
+    return Response(status_code=204)
+
+
+class Askers:
+    """How often each network asks. Strangers may, but not without end."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self._proxies = TrustedProxies(rt.settings.trusted_proxies)
+        self._buckets = MemoryBuckets(size=ASKS_PER_MINUTE, per_second=ASKS_PER_MINUTE / 60)
+
+    def count(self, request: Request, now: float) -> None:
+        peer = request.client.host if request.client else ""
+        forwarded = [value.encode("latin-1") for value in request.headers.getlist("x-forwarded-for")]
+        left = self._buckets.take(network_of(self._proxies.client(peer, forwarded)).hex(), now)
+        if left < 0:
+            raise RateLimited(limit=ASKS_PER_MINUTE, per="a minute", retry_after=self._buckets.wait(left))
+
+
+@open_router.get("/{name}", responses=problems(RateLimited, *ASKING[5:]))
+async def name_availability(
+    name: Annotated[str, Path(max_length=200)],
+    request: Request,
+    rt: Rt,
+    space: Space,
+    kind: Annotated[Kind, Query(description="What it is to name: links and lists differ in what they allow.")] = Kind.LINK,
+) -> NameAvailability:
+    """Whether a name could be had now, and if not, why. Open to strangers."""
+    rt.part(Askers).count(request, rt.clock.monotonic())
+    async with rt.db.read() as session:
+        return await names.availability(session, space, name, kind)

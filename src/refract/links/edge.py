@@ -1,0 +1,85 @@
+"""What every call about links shares: who asks, what a link looks like to them, what may go wrong."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from refract.core.db import WriteSession
+from refract.core.errors import RefractError, Unavailable
+from refract.core.runtime import Runtime
+from refract.identity.access import Right
+from refract.identity.actors import Actor
+from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven, SignInNeeded
+from refract.identity.models import User, UserRole
+from refract.links import service
+from refract.links.access import Who
+from refract.links.errors import LinkNotFound, NotYours
+from refract.links.queries import card_of
+from refract.links.safety_jobs import check_later
+from refract.links.schemas import LinkCreate, LinkOut
+from refract.links.service import Held, Wish
+from refract.links.vetting import Vetted, vet
+from refract.names.service import Namespace
+from refract.web.limits import RateLimited, take
+from refract.web.problems import ValidationFailed, problems
+
+ASKING = (SignInNeeded, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
+GUARDED = problems(*ASKING)
+ON_A_LINK = problems(*ASKING, LinkNotFound, NotYours)
+
+
+def _space(request: Request) -> Namespace:
+    space: Namespace = request.app.state.space
+    return space
+
+
+Space = Annotated[Namespace, Depends(_space)]
+
+
+def who(actor: Actor) -> Who:
+    return Who(actor.user.id, actor.is_admin)
+
+
+async def look_at(rt: Runtime, destination: str) -> Vetted:
+    """A destination that may be led to, or the reason why not. Asks other services, so no transaction may be open."""
+    (verdict,) = await vet(rt, [destination])
+    if isinstance(verdict, RefractError):
+        raise verdict
+    return verdict
+
+
+def wish_of(rt: Runtime, new: LinkCreate, vetted: Vetted) -> Wish:
+    return Wish(new, vetted, str(new.visibility or rt.settings.default_visibility))
+
+
+def creations_per_hour(rt: Runtime, user: User) -> int:
+    """Administrators are exempt."""
+    return 0 if user.role == UserRole.ADMIN else rt.settings.creates_per_hour
+
+
+def bucket_of(user: User) -> str:
+    return f"creates:{user.id}"
+
+
+async def create_one(session: WriteSession, rt: Runtime, space: Namespace, user: User, wish: Wish) -> service.Made:
+    """Make a link and pay for it in the same transaction; finding one is free."""
+    made = await service.create_link(session, space, user, wish)
+    if not made.found:
+        await look_again(session, rt, [made])
+        await take(session, bucket_of(user), 1, per_hour=creations_per_hour(rt, user), now=rt.clock.now())
+    return made
+
+
+async def shown(rt: Runtime, held: Held) -> LinkOut:
+    """The link as it is now, for whoever changed it. Called inside the transaction of the change."""
+    card = await card_of(held.session, held.link)
+    may = held.standing.may
+    return card.shown(rt.settings.public_url, held.now, stats=may(Right.STATS), managing=may(Right.MANAGE))
+
+
+async def look_again(session: WriteSession, rt: Runtime, made: Sequence[service.Made]) -> None:
+    """Have links whose destination could not be checked looked at later, in the transaction that made them."""
+    flagged = [one.card.link.id for one in made if one.card.link.flagged and not one.found]
+    if flagged:
+        await check_later(session, rt, flagged)

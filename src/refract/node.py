@@ -1,0 +1,160 @@
+"""A process in its role: what it answers, and what runs beside the answers. A role loads only what it needs."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from refract.core.errors import Unavailable
+from refract.core.runtime import Runtime
+from refract.web.headers import Surroundings
+from refract.web.problems import NoSuchPage, problem_response
+from refract.web.vitals import ADDRESSES, Probe, Vitals
+
+if TYPE_CHECKING:
+    from refract.redirect.engine import Engine
+
+RESTART_SECONDS = 1.0
+
+
+class ClicksNotKept(Unavailable):
+    """Clicks cannot be written to the spool: {reason}."""
+
+
+class Node:
+    """What every role has. `all` and `web` extend it by the web app (`refract.app`)."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self.rt = rt
+        self.engine = _engine(rt) if rt.settings.role != "worker" else None
+        self.vitals = Vitals(rt, _probes(self.engine), self._problems)
+        self._surroundings = Surroundings(self.application(), rt)
+        self._log = structlog.get_logger("refract.node")
+
+    def application(self) -> ASGIApp:
+        """What answers what the lane does not."""
+        return Bare(self.vitals, _follow(self.rt, self.engine) if self.engine is not None else None)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._surroundings(scope, receive, send)
+
+    @property
+    def protocol(self) -> type[asyncio.Protocol]:
+        """What speaks HTTP on a connection."""
+        if self.engine is None:
+            return HttpToolsProtocol
+        from refract.redirect.lane import Lane  # noqa: PLC0415 - a worker has no lane
+
+        return Lane
+
+    @property
+    def connection_state(self) -> Mapping[str, Any]:
+        """What every connection is handed."""
+        return self.engine.connection_state if self.engine is not None else {}
+
+    def stopping(self) -> None:
+        """No new traffic should come here, and what is open should close with its next answer."""
+        self.vitals.stopping = self._surroundings.closing = True
+        if self.engine is not None:
+            self.engine.traffic.draining = True
+
+    @asynccontextmanager
+    async def background(self) -> AsyncIterator[None]:
+        """What runs beside the answers, stopped and written out at the end."""
+        async with AsyncExitStack() as open_parts:
+            if self.engine is not None:
+                await open_parts.enter_async_context(self.engine.running())
+            if self.rt.settings.role != "redirect":  # whose right to the database may be to read it
+                await open_parts.enter_async_context(self.beside("ingest", _ingesting(self.rt)))
+            if self.rt.settings.role in ("all", "worker"):
+                await open_parts.enter_async_context(_working(self.rt))
+            yield
+
+    @asynccontextmanager
+    async def beside(self, name: str, run: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+        """Run this for as long as the block, and begin it again should it ever fail."""
+        task = asyncio.create_task(self._again_and_again(name, run), name=name)
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _again_and_again(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await run()
+            except Exception:  # noqa: BLE001 - whatever it was, the work must go on
+                self._log.exception("background_failed", part=name)
+            await asyncio.sleep(RESTART_SECONDS)
+
+    def _problems(self) -> list[str]:
+        spool = self.engine.spool if self.engine is not None else None
+        if spool is None or not (spool.not_kept or spool.problem):
+            return []
+        reason = f": {spool.problem}" if spool.problem else ""
+        return [f"{spool.not_kept} clicks were answered but not kept{reason}."]
+
+
+class Bare:
+    """Redirects and vitals, without the web app."""
+
+    def __init__(self, vitals: Vitals, redirects: ASGIApp | None) -> None:
+        self._vitals = vitals
+        self._redirects = redirects
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        first = scope["path"].split("/", 2)[1].lower() if scope["path"].startswith("/") else ""
+        if first in ADDRESSES:
+            await self._vitals(scope, receive, send)
+        elif first and self._redirects is not None:
+            await self._redirects(scope, receive, send)
+        else:
+            await problem_response(NoSuchPage())(scope, receive, send)
+
+
+def _engine(rt: Runtime) -> "Engine":
+    from refract.redirect.engine import Engine  # noqa: PLC0415 - not in every role
+
+    return Engine(rt)
+
+
+def _follow(rt: Runtime, engine: "Engine") -> ASGIApp:
+    from refract.redirect.alone import follow_alone  # noqa: PLC0415 - not in every role
+
+    return follow_alone(rt, engine)
+
+
+def _probes(engine: "Engine | None") -> dict[str, Probe]:
+    if engine is None:
+        return {}
+
+    async def spool(rt: Runtime) -> None:  # noqa: ARG001 - every probe has this shape
+        if engine.spool.problem:
+            raise ClicksNotKept(reason=engine.spool.problem)
+
+    return {"spool": spool}
+
+
+def _ingesting(rt: Runtime) -> Callable[[], Awaitable[None]]:
+    from refract.analytics.ingest import Ingester  # noqa: PLC0415 - not in every role
+
+    return Ingester(rt).run
+
+
+@asynccontextmanager
+async def _working(rt: Runtime) -> AsyncIterator[None]:
+    from refract.work import worker  # noqa: PLC0415 - not in every role
+
+    jobs = worker(rt)
+    await jobs.start()
+    try:
+        yield
+    finally:
+        await jobs.stop()

@@ -1,0 +1,38 @@
+"""What the engine counts anyway, as Prometheus wants it: read when asked for, so that a redirect pays nothing. No label says which link."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from refract.redirect.engine import Engine
+
+
+class EngineMetrics(Collector):
+    """The figures of one engine."""
+
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+
+    def describe(self) -> Iterator[Metric]:
+        yield from ()
+
+    def collect(self) -> Iterator[Metric]:
+        engine = self._engine
+        table, negatives, tiers, bus, spool = engine.table, engine.negatives, engine.tiers, engine.bus, engine.spool
+        asked = CounterMetricFamily("refract_lookups", "Short links asked for, by what knew the answer", labels=["tier"])
+        asked.add_metric(["memory"], engine.traffic.turn.answered)
+        asked.add_metric(["negative"], tiers.known_missing)
+        asked.add_metric(["database"], tiers.queries)
+        asked.add_metric(["failed"], tiers.failed)
+        yield asked
+        yield GaugeMetricFamily("refract_cached_links", "Answers kept ready in memory", len(table))
+        yield GaugeMetricFamily("refract_cached_misses", "Unknown names remembered", len(negatives))
+        yield CounterMetricFamily("refract_cache_evicted", "Answers that made room for others", table.evicted)
+        yield CounterMetricFamily("refract_cache_refused", "Answers whose link changed while they were read", table.refused)
+        yield CounterMetricFamily("refract_cache_forgotten", "Changes of links heard of", bus.forgotten)
+        yield GaugeMetricFamily("refract_changes_unheard", "1 while changes of links cannot be heard of", int(bus.lost))
+        yield CounterMetricFamily("refract_clicks_kept", "Clicks written to the spool before their redirect left", spool.kept)
+        yield CounterMetricFamily("refract_clicks_not_kept", "Clicks that found no room on the disk", spool.not_kept)

@@ -1,0 +1,30 @@
+"""Where a path would lead, as the API says it."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from refract.core.schema import Id, Input, Output
+
+
+class ResolveIn(Input):
+    """A path as somebody would type it, with or without its query; a whole short URL works too."""
+
+    path: str = Field(min_length=1, max_length=8192, examples=["/jira/PROJ-1", "roadmap", "https://go.example.com/docs/setup?v=2"])
+
+
+class ResolveOut(Output):
+    """What a visitor with the same rights would get, and why. Nothing is counted."""
+
+    path: str = Field(description="The path that was looked at, without scheme and host.")
+    outcome: Literal[
+        "redirect", "preview", "qr", "list", "not_found", "does_not_fit", "expired", "disabled", "deleted", "blocked", "own_page"
+    ]
+    status: int = Field(description="The HTTP status of the answer.", examples=[302])
+    location: str | None = Field(
+        description="Where it would lead, exactly as it would be sent.", examples=["https://jira.example/browse/PROJ-1"]
+    )
+    why: str = Field(examples=["The name /jira leads to https://jira.example/browse/{1}; the path fills its placeholders."])
+    name: str | None = Field(description="The name or code that was found.", examples=["jira"])
+    link_id: Id | None = Field(description="The link that was found.")
+    suggestions: list[str] = Field(description="Names that may have been meant, when nothing was found.")

@@ -1,0 +1,109 @@
+"""Who knows the names when the table does not: what is known to be missing, a cache that processes share, the database.
+
+A name that many ask for at once is read once. What is read notes when the reading began, so that nothing forgotten meanwhile is kept.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from refract.core.errors import StoreUnavailable, Unavailable
+from refract.core.ids import decode
+from refract.names.grammar import name_key
+from refract.redirect.lookup import DatabaseLookup
+from refract.redirect.resolve import Found, Visitor
+from refract.redirect.table import Negatives
+
+ASK_SECONDS = 2.0
+"""How long the database may take before it counts as away."""
+
+AWAY_SECONDS = 0.5
+"""Once it was away, nobody waits for it again before this has passed."""
+
+
+class SharedTier(Protocol):
+    """A cache between this process and the database that other processes fill too. It never holds a secure link."""
+
+    async def get(self, text: str) -> Found | None:
+        """What is known of a text; None when the database must be asked, also because the cache does not answer in time."""
+
+    async def put(self, text: str, found: Found) -> None: ...
+
+
+def facts(text: str) -> tuple[bytes, ...]:
+    """What must be known for a text to be missing: no such name in any spelling, and no link with exactly this code."""
+    named = no_name(name_key(text))
+    return (named,) if decode(text) is None else (named, no_code(text))
+
+
+def no_name(key: str) -> bytes:
+    return b"n" + key.encode("utf-8", "surrogateescape")
+
+
+def no_code(code: str) -> bytes:
+    return b"c" + code.encode("utf-8", "surrogateescape")
+
+
+class Tiers:
+    """Looks a name or a code up, as cheaply as it can be known."""
+
+    def __init__(self, database: DatabaseLookup, negatives: Negatives, shared: SharedTier | None = None) -> None:
+        self.queries = 0
+        self.known_missing = 0
+        self.failed = 0
+        self._database = database
+        self._negatives = negatives
+        self._now: Callable[[], float] = negatives.now
+        self._shared = shared
+        self._flights: dict[str, asyncio.Task[Found | None]] = {}
+        self._away_until = float("-inf")
+
+    async def find(self, text: str) -> Found | None:
+        if all(fact in self._negatives for fact in facts(text)):
+            self.known_missing += 1
+            return None
+        flight = self._flights.get(text)
+        if flight is None:
+            if self._now() < self._away_until:
+                raise StoreUnavailable
+            flight = self._flights[text] = asyncio.create_task(self._read(text), name="redirect-read")
+            flight.add_done_callback(partial(self._landed, text))
+        return await asyncio.shield(flight)  # whoever gives up leaves the others their answer
+
+    def forget_flights(self) -> None:
+        """Something changed: who asks from now on must not be given what was read before."""
+        self._flights.clear()
+
+    async def may_open(self, found: Found, visitor: Visitor) -> bool:
+        return await self._database.may_open(found, visitor)
+
+    async def suggest(self, text: str, visitor: Visitor | None) -> list[str]:
+        try:
+            return await self._database.suggest(text, visitor)
+        except Unavailable:
+            return []
+
+    def _landed(self, text: str, flight: asyncio.Task[Found | None]) -> None:
+        if self._flights.get(text) is flight:
+            del self._flights[text]
+        if not flight.cancelled() and flight.exception() is not None:
+            self.failed += 1
+
+    async def _read(self, text: str) -> Found | None:
+        began = self._now()
+        if self._shared is not None and (found := await self._shared.get(text)) is not None:
+            return found
+        self.queries += 1
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                found = await self._database.find(text, began)
+        except (StoreUnavailable, TimeoutError) as error:
+            self._away_until = self._now() + AWAY_SECONDS
+            raise StoreUnavailable from error
+        if found is None:
+            for fact in facts(text):
+                self._negatives.add(fact, began)
+        elif self._shared is not None and not found.secure:
+            await self._shared.put(text, found)
+        return found

@@ -1,0 +1,123 @@
+"""What a process says about itself: alive, ready, measured. Every role answers this, also those without the web app."""
+
+import asyncio
+import hmac
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal
+
+from pydantic import BaseModel, Field
+from sqlalchemy import text
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from refract import __version__
+from refract.core.errors import RefractError, Unauthenticated, Unavailable
+from refract.core.runtime import Runtime
+from refract.web.problems import MethodNotAllowed, NoSuchPage, problem_response
+
+ADDRESSES = frozenset({"health", "ready", "metrics"})
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_PATIENCE = 2.0
+Probe = Callable[[Runtime], Awaitable[None]]
+
+
+class Alive(BaseModel):
+    """The process answers. `degraded` says that something an operator should look at has happened, in `problems`."""
+
+    status: Literal["ok", "degraded"] = "ok"
+    version: str = Field(examples=["0.1.0"])
+    problems: list[str] = Field(default_factory=list, examples=[[]])
+
+
+class Dependency(BaseModel):
+    """One thing that answering may need."""
+
+    status: Literal["ok", "down"]
+    latency_ms: float | None = Field(examples=[0.4])
+    detail: str | None = None
+
+
+class Readiness(BaseModel):
+    """Whether traffic should come here."""
+
+    status: Literal["ready", "degraded", "stopping"]
+    version: str
+    dependencies: dict[str, Dependency]
+
+
+class MetricsTokenNeeded(Unauthenticated):
+    """Metrics are for those who know the token in REFRACT_METRICS_TOKEN."""
+
+
+class Vitals:
+    """The state of one process, and an ASGI application that tells it."""
+
+    def __init__(self, rt: Runtime, probes: Mapping[str, Probe] | None = None, problems: Callable[[], list[str]] = list) -> None:
+        self.stopping = False
+        """Set when the process is about to end: no new traffic should come."""
+        self._rt = rt
+        self._probes: dict[str, Probe] = {"database": _ask_database, **(probes or {})}
+        self._problems = problems
+        self._must_have_all = rt.settings.role != "redirect"  # links that are cached go on without the database
+
+    def alive(self) -> Alive:
+        """It asks nobody, so a broken dependency does not get the process restarted."""
+        problems = self._problems()
+        return Alive(status="degraded" if problems else "ok", version=__version__, problems=problems)
+
+    async def readiness(self) -> tuple[int, Readiness]:
+        """The HTTP status, and the state of everything the process depends on."""
+        measured = await asyncio.gather(*(_measure(self._rt, probe) for probe in self._probes.values()))
+        found = dict(zip(self._probes, measured, strict=True))
+        fine = all(one.status == "ok" for one in found.values())
+        status = 503 if self.stopping or (not fine and self._must_have_all) else 200
+        word: Literal["ready", "degraded", "stopping"] = "stopping" if self.stopping else "ready" if fine else "degraded"
+        return status, Readiness(status=word, version=__version__, dependencies=found)
+
+    def metrics(self, authorization: str) -> bytes:
+        token = self._rt.settings.metrics_token
+        given = authorization.removeprefix("Bearer ")
+        if token is not None and not hmac.compare_digest(given.encode(), token.get_secret_value().encode()):
+            raise MetricsTokenNeeded
+        return self._rt.metrics.render()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            response = await self._answer(scope)
+        except RefractError as refused:
+            response = problem_response(refused)
+        await response(scope, receive, send)
+
+    async def _answer(self, scope: Scope) -> Response:
+        if scope["method"] not in ("GET", "HEAD"):
+            raise MethodNotAllowed(method=scope["method"][:20])
+        match scope["path"]:
+            case "/health":
+                return _json(self.alive(), 200)
+            case "/ready":
+                status, state = await self.readiness()
+                return _json(state, status)
+            case "/metrics":
+                return Response(self.metrics(Headers(scope=scope).get("authorization", "")), media_type=METRICS_TYPE)
+        raise NoSuchPage
+
+
+def _json(model: BaseModel, status: int) -> Response:
+    return Response(model.model_dump_json(), status, media_type="application/json")
+
+
+async def _measure(rt: Runtime, probe: Probe) -> Dependency:
+    began = time.perf_counter()
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await probe(rt)
+    except (Unavailable, OSError) as error:
+        return Dependency(status="down", latency_ms=None, detail=error.message if isinstance(error, Unavailable) else "It does not answer.")
+    return Dependency(status="ok", latency_ms=round((time.perf_counter() - began) * 1000, 3))
+
+
+async def _ask_database(rt: Runtime) -> None:
+    async with rt.db.read() as session:
+        await session.execute(text("SELECT 1"))

@@ -1,0 +1,63 @@
+"""Who may knock: each identity as the headers it sends."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from refract.core.runtime import Runtime
+from refract.identity.models import Scope, User
+from tests import make
+from tests.client import by_cookie, by_key
+
+
+class Who(StrEnum):
+    """Owner, co-owner and recipient stand so to every object that the path names; the others have nothing to do with it."""
+
+    STRANGER = "stranger"
+    OWNER = "owner"
+    OWNER_IN_BROWSER = "owner in a browser"
+    OWNER_UNPROVEN = "owner in a browser, without proof of origin"
+    OWNER_READ_ONLY = "owner with a read-only key"
+    OWNER_REVOKED = "owner with a revoked key"
+    CO_OWNER = "co-owner"
+    RECIPIENT = "recipient"
+    OTHER = "other user"
+    SUSPENDED = "suspended user"
+    ADMIN = "administrator"
+    ADMIN_WITHOUT_SCOPE = "administrator with an ordinary key"
+
+
+@dataclass(frozen=True)
+class World:
+    """Everybody, and what they send. Object makers take people from here."""
+
+    rt: Runtime
+    owner: User
+    co_owner: User
+    recipient: User
+    other: User
+    suspended: User
+    admin: User
+    headers: dict[Who, dict[str, str]]
+    made: dict[str, str] = field(default_factory=dict)
+
+
+async def populate(rt: Runtime) -> World:
+    async with rt.db.write() as session:
+        owner, co_owner, recipient, other = [await make.person(session, rt, name) for name in ("olga", "carl", "rita", "otto")]
+        suspended, admin = await make.suspended(session, rt), await make.admin(session, rt)
+        cookie = await make.cookie(session, rt, owner)
+        headers = {
+            Who.STRANGER: {},
+            Who.OWNER: by_key(await make.key(session, rt, owner)),
+            Who.OWNER_IN_BROWSER: by_cookie(rt, cookie),
+            Who.OWNER_UNPROVEN: by_cookie(rt, cookie, proven=False),
+            Who.OWNER_READ_ONLY: by_key(await make.key(session, rt, owner, Scope.READ)),
+            Who.OWNER_REVOKED: by_key(await make.revoked_key(session, rt, owner)),
+            Who.CO_OWNER: by_key(await make.key(session, rt, co_owner)),
+            Who.RECIPIENT: by_key(await make.key(session, rt, recipient)),
+            Who.OTHER: by_key(await make.key(session, rt, other)),
+            Who.SUSPENDED: by_key(await make.key(session, rt, suspended)),
+            Who.ADMIN: by_key(await make.key(session, rt, admin, *make.ALL)),
+            Who.ADMIN_WITHOUT_SCOPE: by_key(await make.key(session, rt, admin)),
+        }
+    return World(rt, owner, co_owner, recipient, other, suspended, admin, headers)

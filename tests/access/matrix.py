@@ -1,0 +1,146 @@
+"""The access matrix: a row for every route, saying what each identity gets.
+
+To add a route, add `"METHOD /path": Row(PROFILE, json={…a body that succeeds…})` under its feature. Where one identity differs from the
+profile, say so: `Row(OWNED_WRITE.but({Who.CO_OWNER: SEEN}), …)`. Path parameters are made by `tests/access/objects.py`.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from secrets import token_hex
+from typing import Any
+
+from tests.access.identities import Who
+
+
+class Outcome(Enum):
+    """What an identity gets. All but FINE and SEEN must be the same for an object that does not exist."""
+
+    FINE = "2xx or 3xx"
+    SIGN_IN = "401"
+    FORBIDDEN = "403, whatever the path names"
+    SEEN = "403: may look at it, but not do this"
+    HIDDEN = "404, as if it were not there"
+
+
+FINE, SIGN_IN, FORBIDDEN, SEEN, HIDDEN = Outcome
+
+
+@dataclass(frozen=True)
+class Profile:
+    """An outcome for everybody."""
+
+    outcomes: dict[Who, Outcome]
+
+    def but(self, changes: dict[Who, Outcome]) -> "Profile":
+        return Profile(self.outcomes | changes)
+
+
+_DEAD = {Who.OWNER_REVOKED: SIGN_IN, Who.SUSPENDED: SIGN_IN}
+_WEAK = {Who.OWNER_READ_ONLY: FORBIDDEN, Who.OWNER_UNPROVEN: FORBIDDEN}
+_NOT_MINE = (Who.CO_OWNER, Who.RECIPIENT, Who.OTHER, Who.ADMIN, Who.ADMIN_WITHOUT_SCOPE)
+
+OPEN = Profile(dict.fromkeys(Who, FINE))
+"""Asks nobody who they are."""
+OPEN_READ = OPEN.but(_DEAD)
+"""For strangers too; but a credential that is sent must be good."""
+OPEN_WRITE = OPEN_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN})
+SIGNED_IN_READ = OPEN_READ.but({Who.STRANGER: SIGN_IN})
+"""About the person who asks: everybody signed in has their own."""
+SIGNED_IN_WRITE = SIGNED_IN_READ.but(_WEAK)
+PRIVATE_READ = SIGNED_IN_READ.but(dict.fromkeys(_NOT_MINE, HIDDEN))
+"""An object that one person has to themselves; not even administrators reach it by this route."""
+PRIVATE_WRITE = PRIVATE_READ.but(_WEAK)
+OWNED_READ = SIGNED_IN_READ.but({Who.OTHER: HIDDEN, Who.ADMIN_WITHOUT_SCOPE: HIDDEN})
+"""An object that has owners and is shared: all of them, and administrators."""
+OWNED_WRITE = OWNED_READ.but({**_WEAK, Who.RECIPIENT: SEEN})
+OWNED_TRANSFER = OWNED_WRITE.but({Who.CO_OWNER: SEEN})
+"""The primary owner and administrators alone."""
+ADMIN_READ = SIGNED_IN_READ.but({who: FORBIDDEN for who in Who if who not in (Who.STRANGER, *_DEAD, Who.ADMIN)})
+"""Administrators with the scope for it. Unproven browsers of administrators have a test of their own."""
+ADMIN_WRITE = ADMIN_READ
+
+
+@dataclass(frozen=True)
+class Row:
+    """A profile, and what makes the request succeed for those who may."""
+
+    profile: Profile
+    json: Any = None
+    """The body, or a function that makes one where no two requests may send the same."""
+    form: dict[str, str] | None = None
+    query: dict[str, str] | None = None
+
+    @property
+    def body(self) -> Any:
+        return self.json() if callable(self.json) else self.json
+
+
+ROWS: dict[str, Row] = {
+    # -- operations and what browsers ask for
+    "GET /health": Row(OPEN),
+    "GET /ready": Row(OPEN),
+    "GET /metrics": Row(OPEN),
+    "GET /favicon.ico": Row(OPEN),
+    "GET /robots.txt": Row(OPEN),
+    "GET /static/{digest}/{name}": Row(OPEN),
+    "GET /api/openapi.json": Row(OPEN),
+    "HEAD /api/openapi.json": Row(OPEN),
+    # -- pages
+    "GET /": Row(OPEN_READ),
+    "GET /api/docs": Row(OPEN_READ),
+    "GET /auth/sign-in": Row(OPEN_READ),
+    "GET /auth/sign-in/{token}": Row(OPEN),
+    "POST /auth/sign-in/{token}": Row(Profile(dict.fromkeys(Who, FORBIDDEN) | {Who.OWNER_IN_BROWSER: FINE})),  # the origin decides
+    "POST /auth/sign-out": Row(OPEN_WRITE),
+    "GET /app/settings": Row(SIGNED_IN_READ),
+    "POST /app/settings/keys": Row(SIGNED_IN_WRITE, form={"name": "from a form"}),
+    "POST /app/settings/keys/{key_id}/revoke": Row(PRIVATE_WRITE),
+    # -- me
+    "GET /api/v1/me": Row(SIGNED_IN_READ),
+    "PATCH /api/v1/me": Row(SIGNED_IN_WRITE, json={"bio": "Hello."}),
+    "GET /api/v1/me/sessions": Row(SIGNED_IN_READ),
+    "DELETE /api/v1/me/sessions": Row(SIGNED_IN_WRITE),
+    "DELETE /api/v1/me/sessions/{session_id}": Row(PRIVATE_WRITE),
+    # -- keys
+    "GET /api/v1/keys": Row(SIGNED_IN_READ),
+    "POST /api/v1/keys": Row(SIGNED_IN_WRITE, json={"name": "from the matrix"}),
+    "DELETE /api/v1/keys/{key_id}": Row(PRIVATE_WRITE),
+    # -- links
+    "GET /api/v1/links": Row(SIGNED_IN_READ),
+    "POST /api/v1/links": Row(SIGNED_IN_WRITE, json={"destination": "https://example.com/new"}),
+    "POST /api/v1/links/bulk": Row(SIGNED_IN_WRITE, json={"links": [{"destination": "https://example.com/bulk"}]}),
+    "GET /api/v1/links/{link_id}": Row(OWNED_READ),
+    "PATCH /api/v1/links/{link_id}": Row(OWNED_WRITE, json={"title": "From the matrix"}),
+    "DELETE /api/v1/links/{link_id}": Row(OWNED_WRITE),
+    "POST /api/v1/links/{link_id}/disable": Row(OWNED_WRITE),
+    "POST /api/v1/links/{link_id}/enable": Row(OWNED_WRITE),
+    "POST /api/v1/links/{link_id}/renew": Row(OWNED_WRITE),
+    "POST /api/v1/links/{link_id}/undo": Row(OWNED_WRITE),
+    "GET /api/v1/links/{link_id}/owners": Row(OWNED_READ),
+    "POST /api/v1/links/{link_id}/owners": Row(OWNED_WRITE, json={"email": "otto@example.com"}),
+    "DELETE /api/v1/links/{link_id}/owners/{user_id}": Row(OWNED_WRITE),
+    "POST /api/v1/links/{link_id}/transfer": Row(OWNED_TRANSFER, json={"email": "otto@example.com"}),
+    "GET /api/v1/links/{link_id}/shares": Row(OWNED_READ.but({Who.RECIPIENT: SEEN})),
+    "POST /api/v1/links/{link_id}/shares": Row(OWNED_WRITE, json={"email": "otto@example.com"}),
+    "DELETE /api/v1/links/{link_id}/shares/{user_id}": Row(OWNED_WRITE),
+    "GET /api/v1/links/{link_id}/history": Row(OWNED_READ.but({Who.RECIPIENT: SEEN})),
+    "POST /api/v1/links/{link_id}/history/{version}/revert": Row(OWNED_WRITE),
+    "POST /api/v1/links/{link_id}/names": Row(OWNED_WRITE, json=lambda: {"name": f"matrix-{token_hex(6)}"}),
+    "DELETE /api/v1/links/{link_id}/names/{name}": Row(OWNED_WRITE),
+    "GET /api/v1/names/{name}": Row(OPEN),
+    "POST /api/v1/resolve": Row(SIGNED_IN_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN}), json={"path": "/roadmap"}),
+    "GET /app/links": Row(SIGNED_IN_READ),
+    "POST /app/links": Row(SIGNED_IN_WRITE, form={"destination": "https://example.com/form"}),
+    "GET /app/links/{link_id}": Row(OWNED_READ),
+    "POST /app/links/{link_id}": Row(OWNED_WRITE, form={"destination": "https://example.com/changed"}),
+    "POST /app/links/{link_id}/{step}": Row(OWNED_WRITE),
+    "POST /app/omnibox": Row(SIGNED_IN_WRITE, form={"q": "https://example.com/typed"}),
+    # -- tags
+    "GET /api/v1/tags": Row(SIGNED_IN_READ),
+    "PATCH /api/v1/tags/{tag_id}": Row(ADMIN_WRITE, json={"color": "#123456"}),
+    # -- administrators
+    "GET /api/v1/admin/audit": Row(ADMIN_READ),
+    "GET /api/v1/admin/blocked-domains": Row(ADMIN_READ),
+    "POST /api/v1/admin/blocked-domains": Row(ADMIN_WRITE, json={"domain": "bad.example"}),
+    "DELETE /api/v1/admin/blocked-domains/{domain}": Row(ADMIN_WRITE),
+}

@@ -1,0 +1,179 @@
+"""How to make what a path parameter names. A feature adds a function here for each parameter of its routes.
+
+The object belongs to `world.owner`; where the feature knows them, `world.co_owner` is a co-owner and `world.recipient` a recipient.
+The answer is the parameter's value; `world.made` has the values of the parameters before it (`/links/{link_id}/names/{name}`).
+It is called anew for every request, since a request may use the object up.
+"""
+
+import re
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from refract.identity import keys, sessions
+from refract.identity.models import BrowserSession, Scope
+from refract.links import service as links
+from refract.links.access import Who as Standing
+from refract.links.blocking import block_domain
+from refract.names.models import Kind as NameKind
+from refract.names.queries import names_of
+from refract.tags.models import Tag
+from refract.web.render import static
+from tests import make
+from tests.access.identities import World
+
+Maker = Callable[[World], Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What stands behind a parameter, and a value that looks alike and stands for nothing."""
+
+    make: Maker
+    absent: str
+
+
+OBJECTS: dict[str, Kind] = {}
+
+
+def object_for(parameter: str, *, absent: str = "361890234523648") -> Callable[[Maker], Maker]:
+    """Register a maker. `parameter` is the name in the path, `/path/up/to/{parameter}` where the same name
+    means something else, or `/the/whole/path#parameter` where one route needs the object in a state of its own."""
+
+    def register(make: Maker) -> Maker:
+        OBJECTS[parameter] = Kind(make, absent)
+        return make
+
+    return register
+
+
+@object_for("key_id")
+async def an_api_key(world: World) -> str:
+    async with world.rt.db.write() as session:
+        row, _ = await keys.create_key(session, world.rt, world.owner, "object", [Scope.READ])
+    return str(row.id)
+
+
+@object_for("session_id")
+async def a_browser_session(world: World) -> str:
+    async with world.rt.db.write() as session:
+        await sessions.begin_session(session, world.rt, world.owner, "object")
+        newest = select(BrowserSession.id).where(BrowserSession.agent == "object").order_by(BrowserSession.id.desc())
+        return str(await session.scalar(newest.limit(1)))
+
+
+@object_for("token", absent="A" * 43)
+async def a_sign_in_link(world: World) -> str:
+    async with world.rt.db.write() as session:
+        return (await sessions.make_signin_link(session, world.rt, world.owner)).rsplit("/", 1)[1]
+
+
+@object_for("digest", absent="0" * 10)
+async def a_static_digest(world: World) -> str:
+    return static("app.css").split("/")[2]
+
+
+@object_for("name", absent="absent.css")
+async def a_static_file(world: World) -> str:
+    return "app.css"
+
+
+@object_for("link_id")
+async def a_link(world: World) -> str:
+    """Active, with a name and a tag, co-owned and shared."""
+    return str(await _link(world))
+
+
+@object_for("/api/v1/links/{link_id}/enable#link_id")
+@object_for("/api/v1/links/{link_id}/undo#link_id")
+async def a_disabled_link(world: World) -> str:
+    link_id = await _link(world)
+    async with world.rt.db.write() as session:
+        await links.disable_link(session, Standing(world.owner.id), link_id, world.rt.clock.now())
+    return str(link_id)
+
+
+async def _link(world: World) -> int:
+    async with world.rt.db.write() as session:
+        link = await make.link(session, world.rt, world.owner, name=f"object-{secrets.token_hex(6)}", tags=["Object"])
+        now = world.rt.clock.now()
+        await links.add_owner(session, Standing(world.owner.id), link.id, world.co_owner.email, now)
+        await links.share_link(session, Standing(world.owner.id), link.id, world.recipient.email, now)
+        return link.id
+
+
+@object_for("/api/v1/links/{link_id}/names/{name}", absent="no-such-name")
+async def a_name_of_the_link(world: World) -> str:
+    async with world.rt.db.read() as session:
+        return (await names_of(session, NameKind.LINK, [int(world.made["link_id"])]))[int(world.made["link_id"])][0]
+
+
+@object_for("/api/v1/links/{link_id}/owners/{user_id}")
+async def a_co_owner(world: World) -> str:
+    return str(world.co_owner.id)
+
+
+@object_for("/api/v1/links/{link_id}/shares/{user_id}")
+async def a_recipient(world: World) -> str:
+    return str(world.recipient.id)
+
+
+@object_for("version", absent="99")
+async def a_version(world: World) -> str:
+    return "1"
+
+
+@object_for("step", absent="disable")
+async def a_step(world: World) -> str:
+    return "disable"
+
+
+@object_for("/api/v1/names/{name}", absent="another-free-name")
+async def a_free_name(world: World) -> str:
+    return "a-free-name"
+
+
+@object_for("tag_id")
+async def a_shared_tag(world: World) -> str:
+    await _link(world)
+    async with world.rt.db.read() as session:
+        return str(await session.scalar(select(Tag.id).where(Tag.key == "object")))
+
+
+@object_for("domain", absent="not-blocked.example")
+async def a_blocked_domain(world: World) -> str:
+    async with world.rt.db.write() as session:
+        await block_domain(session, "blocked.example", reason="test", by=None, at=world.rt.clock.now())
+    return "blocked.example"
+
+
+def parameters_of(path: str) -> list[str]:
+    return [one.partition(":")[0] for one in re.findall(r"{([^}]+)}", path)]
+
+
+def kind_of(path: str, parameter: str) -> Kind:
+    """The most particular maker there is for this parameter of this path."""
+    up_to_here = path[: path.index("{" + parameter) + len(parameter) + 2]
+    if kind := OBJECTS.get(f"{path}#{parameter}") or OBJECTS.get(up_to_here) or OBJECTS.get(parameter):
+        return kind
+    advice = f'Nothing says how to make "{{{parameter}}}" of {path}: add @object_for("{parameter}") in tests/access/objects.py.'
+    raise LookupError(advice)
+
+
+async def real_path(world: World, path: str) -> str:
+    """The path with an object of the owner's behind every parameter, made from left to right."""
+    world.made.clear()
+    for parameter in parameters_of(path):
+        world.made[parameter] = await kind_of(path, parameter).make(world)
+    return _filled(path, world.made)
+
+
+def absent_path(path: str) -> str:
+    """The path with parameters that look alike and lead nowhere."""
+    return _filled(path, {parameter: kind_of(path, parameter).absent for parameter in parameters_of(path)})
+
+
+def _filled(path: str, values: dict[str, str]) -> str:
+    return re.sub(r"{([^}:]+)[^}]*}", lambda found: values[found[1]], path)

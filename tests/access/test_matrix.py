@@ -1,0 +1,104 @@
+"""S1: every route × every identity. No unexpected success, and what is foreign looks absent."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from httpx import AsyncClient, Response
+
+from refract.app import Application, routes_of
+from refract.core.runtime import Runtime
+from tests import make
+from tests.access.identities import Who, World, populate
+from tests.access.matrix import FINE, FORBIDDEN, HIDDEN, ROWS, SEEN, SIGN_IN, Outcome, Row
+from tests.access.objects import absent_path, parameters_of, real_path
+from tests.client import by_cookie, client_of, on_sqlite
+
+pytestmark = on_sqlite
+
+REFUSALS = {SIGN_IN: 401, FORBIDDEN: 403, SEEN: 403, HIDDEN: 404}
+
+
+async def test_every_route_has_a_row_and_every_row_a_route(app: Application) -> None:
+    routed = {f"{method} {path}" for method, path in routes_of(app.api)}
+
+    without_row = sorted(routed - set(ROWS))
+    without_route = sorted(set(ROWS) - routed)
+
+    assert not without_row, (
+        f"No row says who may use {', '.join(without_row)}. Add to ROWS in tests/access/matrix.py, for each: "
+        f'"METHOD /path": Row(PROFILE), with a body (json= or form=) that succeeds, and @object_for(…) in tests/access/objects.py '
+        f"for a path parameter that is new."
+    )
+    assert not without_route, f"Rows in tests/access/matrix.py for routes that are gone: {', '.join(without_route)}. Remove them."
+
+
+@pytest.mark.parametrize("route", ROWS)
+async def test_nobody_gets_more_or_less_than_the_row_says(rt: Runtime, app: Application, route: str) -> None:
+    wrong = []
+    world = await populate(rt)
+    async with client_of(app) as client:
+        for who, expected in ROWS[route].profile.outcomes.items():
+            if who in (Who.OWNER_IN_BROWSER, Who.OWNER_UNPROVEN):
+                world = await _fresh_session(world)
+            response = await _ask(client, world, who, route, await real_path(world, route.split(" ")[1]))
+            if not _is(response, expected):
+                wrong.append(f"{who}: expected {expected.value}, got {response.status_code} {response.text[:200]}")
+    assert not wrong, "\n".join([route, *wrong])
+
+
+@pytest.mark.parametrize("route", [route for route in ROWS if parameters_of(route)])
+async def test_a_foreign_object_looks_exactly_like_an_absent_one(rt: Runtime, app: Application, route: str) -> None:
+    world = await populate(rt)
+    method_path = route.split(" ")[1]
+    async with client_of(app) as client:
+        for who, expected in ROWS[route].profile.outcomes.items():
+            if expected in (SIGN_IN, FORBIDDEN, HIDDEN):
+                real = await real_path(world, method_path)
+                foreign = await _ask(client, world, who, route, real)
+                absent = await _ask(client, world, who, route, absent_path(method_path))
+                assert _told(foreign, real) == _told(absent, absent_path(method_path)), f"{who} can tell by {route} what exists"
+
+
+async def test_an_administrators_browser_needs_proof_too(rt: Runtime, app: Application) -> None:
+    """The matrix knows the owner's browser; a forged form is most tempting against an administrator."""
+    world = await populate(rt)
+    async with rt.db.write() as session:
+        headers = by_cookie(rt, await make.cookie(session, rt, world.admin), proven=False)
+    async with client_of(app) as client:
+        for route, row in ROWS.items():
+            method, path = route.split(" ")
+            if row.profile.outcomes[Who.OWNER_UNPROVEN] == FORBIDDEN and method != "GET":
+                response = await client.request(method, absent_path(path), headers=headers, json=row.body, data=row.form, params=row.query)
+                assert response.status_code == 403, route
+
+
+async def _fresh_session(world: World) -> World:
+    async with world.rt.db.write() as session:
+        cookie = await make.cookie(session, world.rt, world.owner)
+    browsers = {
+        Who.OWNER_IN_BROWSER: by_cookie(world.rt, cookie),
+        Who.OWNER_UNPROVEN: by_cookie(world.rt, cookie, proven=False),
+    }
+    return replace(world, headers=world.headers | browsers)
+
+
+async def _ask(client: AsyncClient, world: World, who: Who, route: str, path: str) -> Response:
+    row: Row = ROWS[route]
+    method, _, _ = route.partition(" ")
+    return await client.request(method, path, headers=world.headers[who], json=row.body, data=row.form, params=row.query)
+
+
+def _is(response: Response, expected: Outcome) -> bool:
+    if expected is FINE:
+        sent_away = response.headers.get("location", "").startswith("/auth/")
+        return 200 <= response.status_code < 400 and not sent_away
+    return response.status_code == REFUSALS[expected]
+
+
+def _told(response: Response, path: str) -> tuple[int, dict[str, Any], list[str]]:
+    """Everything an onlooker learns, apart from what every answer has of its own."""
+    body = response.json()
+    assert body.pop("request_id") == response.headers["x-request-id"]
+    text = {name: value.replace(path, "") if isinstance(value, str) else value for name, value in body.items()}
+    return response.status_code, text, sorted(response.headers)

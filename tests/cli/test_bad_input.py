@@ -1,0 +1,206 @@
+"""Whatever is wrong with a set-up: one sentence on standard error, an exit code, never a traceback."""
+
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools.serving import command, environment
+
+NOBODY = 65_534
+SERVE = ("serve", "--port", "0")
+
+
+def _run(
+    *words: str, data_dir: Path | None = None, prefix: tuple[str, ...] = (), settings: dict[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """A command as a person would run it; it must end by itself."""
+    where = ["--data-dir", str(data_dir)] if data_dir else []
+    return subprocess.run(
+        [*prefix, *command(*words), *where], env=environment(**(settings or {})), capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def _one_sentence(done: "subprocess.CompletedProcess[str]", *parts: str, code: int = 2) -> None:
+    told = done.stderr.strip()
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    assert done.stdout == "", done.stdout
+    assert len(told.splitlines()) == 1, told
+    assert told.endswith("."), told
+    for part in parts:
+        assert part in told, told
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "parts"),
+    [
+        ("port", "lots", ["REFRACT_PORT", '"lots"']),
+        ("port", "70000", ["REFRACT_PORT", '"70000"']),
+        ("workers", "0", ["REFRACT_WORKERS"]),
+        ("role", "queen", ["REFRACT_ROLE", "'all', 'web', 'redirect' or 'worker'"]),
+        ("base_url", "go.example.com/path", ["REFRACT_BASE_URL", "https://go.example.com"]),
+        ("base_url", "https://[::1", ["REFRACT_BASE_URL"]),
+        ("base_url", "https://go.example.com:port", ["REFRACT_BASE_URL"]),
+        ("trusted_proxies", "10.0.0.0/99", ["REFRACT_TRUSTED_PROXIES", "10.0.0.0/8"]),
+        ("trusted_proxies", "10.0.0.1/8", ["REFRACT_TRUSTED_PROXIES", "10.0.0.0/8"]),
+        ("secret_key", "short", ["REFRACT_SECRET_KEY", "32 characters"]),
+        ("database_url", "oracle://db/x", ["REFRACT_DATABASE_URL", "sqlite://"]),
+        ("database_url", "not a url", ["REFRACT_DATABASE_URL"]),
+        ("database_url", "postgresql://user@host:port/x", ["REFRACT_DATABASE_URL"]),
+        ("database_url", "sqlite://", ["REFRACT_DATABASE_URL"]),
+        ("database_url", "sqlite:///:memory:", ["REFRACT_DATABASE_URL"]),
+        ("redis_url", "http://redis", ["REFRACT_REDIS_URL", "redis://"]),
+        ("dead_link_status", "418", ["REFRACT_DEAD_LINK_STATUS"]),
+        ("log_level", "loud", ["REFRACT_LOG_LEVEL"]),
+    ],
+)
+def test_a_setting_that_does_not_fit_is_named_with_what_would(tmp_path: Path, setting: str, value: str, parts: list[str]) -> None:
+    words = ("serve",) if setting == "port" else SERVE
+    done = _run(*words, data_dir=tmp_path / "data", settings={setting: value})
+
+    _one_sentence(done, *parts)
+
+
+def test_a_secret_is_not_repeated_in_the_sentence_about_it(tmp_path: Path) -> None:
+    key = _run(*SERVE, data_dir=tmp_path / "data", settings={"secret_key": "hunter2"})
+    url = _run(*SERVE, data_dir=tmp_path / "data", settings={"database_url": "oracle://me:hunter2@db/x"})
+
+    assert "hunter2" not in key.stderr + url.stderr
+
+
+@pytest.mark.parametrize("words", [SERVE, ("keys", "create", "--name", "x")])
+def test_a_data_directory_that_is_a_file(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "data").write_text("not a directory")
+
+    _one_sentence(_run(*words, data_dir=tmp_path / "data"), "is a file", "--data-dir")
+    _one_sentence(_run(*words, data_dir=tmp_path / "data" / "below"), "--data-dir")
+
+
+def _closed_directory(path: Path) -> None:
+    path.mkdir(mode=0o700)
+
+
+def _read_only_directory(path: Path) -> None:
+    path.mkdir(mode=0o755)
+
+
+def _closed_parent(path: Path) -> None:
+    path.parent.chmod(0o755)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become somebody else")
+@pytest.mark.parametrize("prepare", [_closed_directory, _read_only_directory, _closed_parent])
+def test_a_data_directory_that_may_not_be_used(prepare: Callable[[Path], None]) -> None:
+    place = Path("/tmp") / f"refract-{os.getpid()}-{prepare.__name__}"  # noqa: S108 - pytest's own directory is closed to others
+    place.mkdir(mode=0o755)
+    try:
+        prepare(place / "data")
+        somebody = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
+
+        _one_sentence(_run(*SERVE, data_dir=place / "data", prefix=somebody), str(place / "data"), "--data-dir")
+    finally:
+        shutil.rmtree(place)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become somebody else")
+@pytest.mark.parametrize("closed", ["refract.db", "secret"])
+def test_a_file_of_somebody_else_in_the_data_directory(closed: str) -> None:
+    place = Path("/tmp") / f"refract-{os.getpid()}-{closed}"  # noqa: S108
+    place.mkdir(mode=0o777)
+    try:
+        place.chmod(0o777)
+        (place / closed).touch(mode=0o600)
+        somebody = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
+
+        done = _run(*SERVE, data_dir=place, prefix=somebody)
+
+        _one_sentence(done, str(place / closed), code=done.returncode or 2)
+    finally:
+        shutil.rmtree(place)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "words"),
+    [("postgresql", SERVE), ("mysql", SERVE), ("postgresql", ("keys", "create", "--name", "x")), ("mysql", ("migrate",))],
+)
+def test_a_database_that_is_down(tmp_path: Path, scheme: str, words: tuple[str, ...]) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))  # taken, and nobody listens: a connection is refused
+        url = f"{scheme}://me:hunter2@127.0.0.1:{free.getsockname()[1]}/refract"
+        done = _run(*words, data_dir=tmp_path / "data", settings={"database_url": url})
+
+    _one_sentence(done, "is not answering", "127.0.0.1", code=1)
+    assert "hunter2" not in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mysql"])
+def test_a_database_that_refuses_us(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> None:
+    server: str = request.getfixturevalue(f"{kind}_url")
+    url = f"{server.rsplit('/', 1)[0]}/no_such_database_here"
+
+    done = _run(*SERVE, data_dir=tmp_path / "data", settings={"database_url": url})
+
+    _one_sentence(done, "no_such_database_here", code=done.returncode or 1)
+
+
+def test_a_database_file_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "refract.db").write_text("This is a shopping list, and a rather long one at that. " * 100)
+
+    done = _run(*SERVE, data_dir=tmp_path)
+
+    _one_sentence(done, str(tmp_path / "refract.db"), code=done.returncode or 1)
+
+
+def test_a_database_from_a_later_version(tmp_path: Path) -> None:
+    assert _run("migrate", data_dir=tmp_path).returncode == 0
+    with sqlite3.connect(tmp_path / "refract.db") as database:
+        database.execute("UPDATE alembic_version SET version_num = '9999'")
+    database.close()
+
+    for words in (SERVE, ("migrate",), ("keys", "create", "--name", "x")):
+        _one_sentence(_run(*words, data_dir=tmp_path), "version of Refract")
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+
+        _one_sentence(_run("serve", "--port", port, data_dir=tmp_path / "data"), port, "--port")
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7"])
+def test_an_address_that_is_not_ours(tmp_path: Path, host: str) -> None:
+    _one_sentence(_run(*SERVE, "--host", host, data_dir=tmp_path / "data"), "--host")
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (("keys", "create", "--name", ""), ["name"]),
+        (("keys", "create", "--name", "x" * 101), ["name", "100"]),
+        (("keys", "create", "--name", "x", "--user", "nobody@example.com"), ["nobody@example.com"]),
+        (("keys", "revoke", "refract_nothing"), ["no such API key"]),
+        (("signin-link", "--user", "nobody@example.com"), ["nobody@example.com"]),
+    ],
+)
+def test_a_wish_that_cannot_be_met(tmp_path: Path, words: tuple[str, ...], parts: list[str]) -> None:
+    done = _run(*words, data_dir=tmp_path / "data")
+
+    _one_sentence(done, *parts, code=done.returncode or 1)
+
+
+@pytest.mark.parametrize("words", [("fly",), ("serve", "--fly"), ("keys", "create"), ("keys", "create", "--name", "x", "--scope", "fly")])
+def test_a_command_that_is_not_known_is_explained(words: tuple[str, ...]) -> None:
+    done = _run(*words)
+
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "Error" in done.stderr

@@ -1,0 +1,29 @@
+"""Asking as somebody: headers for each way of proving who one is, and the mark for tests that need only SQLite."""
+
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import pytest
+from httpx import ASGITransport, AsyncClient
+
+from refract.app import Application
+from refract.core.runtime import Runtime
+from refract.identity.actors import cookie_name
+
+on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+"""For what does not depend on the database: above a test, or `pytestmark = on_sqlite` where every test of a file uses one."""
+
+
+def by_key(clear: str) -> dict[str, str]:
+    return {"X-API-Key": clear}
+
+
+def by_cookie(rt: Runtime, cookie: str, *, proven: bool = True) -> dict[str, str]:
+    """As a browser sends it; `proven` adds the Origin of our own pages."""
+    headers = {"Cookie": f"{cookie_name(rt)}={cookie}"}
+    return headers | {"Origin": rt.settings.public_url} if proven else headers
+
+
+def client_of(app: Application) -> AsyncClient:
+    """A client that shares this process with the application. It keeps no cookies, so an identity is exactly its headers."""
+    forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+    return AsyncClient(transport=ASGITransport(app), base_url=app.rt.settings.public_url, cookies=forgetful)

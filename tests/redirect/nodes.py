@@ -1,0 +1,113 @@
+"""A redirect node inside the test: its engine can be looked into, and it answers on a real socket."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import uvicorn
+
+from refract.analytics.frames import Click
+from refract.analytics.spool_reader import Position, look_at, read_batch
+from refract.cli.server import GracefulServer
+from refract.core.direct import Direct, Row
+from refract.core.runtime import Runtime
+from refract.node import Node
+from refract.redirect.engine import Engine
+
+
+class Counting:
+    """A reader that remembers what it was asked, and can be made to wait."""
+
+    def __init__(self, inner: Direct) -> None:
+        self.inner = inner
+        self.asked: list[tuple[object, ...]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.after = asyncio.Event()
+        self.after.set()
+        self.read = asyncio.Event()
+
+    async def rows(self, statement: str, *values: object) -> Sequence[Row]:
+        self.asked.append(values)
+        await self.gate.wait()
+        found = await self.inner.rows(statement, *values)
+        self.read.set()
+        await self.after.wait()
+        return found
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class Place:
+    """A node and everything a test wants to know of it."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self.rt = rt
+        self.node = Node(rt)
+        assert self.node.engine is not None
+        self.engine: Engine = self.node.engine
+        database = self.engine.tiers._database
+        self.reader = database._reader = Counting(database._reader)
+        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app=self.node), base_url="http://go.test")
+
+    async def get(self, path: str, **more: Any) -> httpx.Response:
+        """Through ASGI, past the lane."""
+        return await self.client.get(path, **more)
+
+    @property
+    def cached(self) -> set[bytes]:
+        return set(self.engine.table.paths)
+
+    def clicks(self) -> list[Click]:
+        state, position, got = look_at(self.engine.spool.directory), Position(), []
+        while (batch := read_batch(state, position, 1 << 20)).next != position:
+            got += batch.clicks
+            position = batch.next
+        return got
+
+    @asynccontextmanager
+    async def on_the_wire(self) -> AsyncIterator[httpx.AsyncClient]:
+        """Under the lane, as `refract serve` has it."""
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1024)
+        listener.setblocking(False)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        config = uvicorn.Config(
+            self.node, http=self.node.protocol, ws="none", lifespan="off", log_config=None, proxy_headers=False, server_header=False
+        )
+        server = GracefulServer(config, self.node)
+        accepting = asyncio.Event()
+
+        async def ready() -> None:
+            accepting.set()
+
+        running = asyncio.create_task(server.run_until_stopped(listener, ready))
+        await accepting.wait()
+        try:
+            async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+                yield client
+        finally:
+            server.stop()
+            await running
+
+
+@asynccontextmanager
+async def open_place(rt: Runtime, *, listening: bool = False) -> AsyncIterator[Place]:
+    """`listening` runs the bus; without it a test looks at the feed itself."""
+    place = Place(rt)
+    try:
+        if listening:
+            async with place.engine.running():
+                yield place
+        else:
+            await place.engine.bus.look()
+            rt.clock.advance(1)  # type: ignore[attr-defined]  # a test's clock
+            yield place
+    finally:
+        await place.client.aclose()
+        place.engine.spool.close()

@@ -1,0 +1,154 @@
+"""The database is away: what is known goes on, what is unknown is not called missing, and everything heals by itself."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from refract.core.clock import SystemClock
+from refract.core.db import Database
+from refract.core.ids import Snowflakes
+from refract.core.runtime import Runtime
+from refract.core.secrets import Secret
+from refract.identity.models import User
+from refract.links import service
+from tests import make
+from tests.conftest import make_settings
+from tests.proxy import Proxy, proxied
+from tests.redirect.nodes import Place, open_place
+
+pytestmark = pytest.mark.parametrize("database", ["postgresql", "mysql"], indirect=True)
+"""A file is never away; servers are."""
+
+
+@dataclass
+class World:
+    place: Place
+    door: Proxy
+    inside: Runtime
+    """Somebody who reaches the database whatever happens at the door."""
+    ada: User
+
+
+@pytest.fixture
+async def world(database: str, tmp_path: Path) -> AsyncIterator[World]:
+    (tmp_path / "data").mkdir()
+    clock = SystemClock()
+    async with proxied(database) as (door, url):
+        here, inside = Database(make_settings(tmp_path, database_url=url)), Database(make_settings(tmp_path, database_url=database))
+        rts = [
+            Runtime(
+                settings=make_settings(tmp_path / "data", database_url=url, role="redirect", misses_per_minute=0),
+                db=db,
+                clock=clock,
+                ids=Snowflakes(number, clock),
+                secret=Secret(b"s" * 40),
+            )
+            for number, db in enumerate((here, inside), start=1)
+        ]
+        async with rts[1].db.write() as session:
+            ada = await make.person(session, rts[1], "ada")
+            await make.link(session, rts[1], ada, "https://example.com/known", name="known")
+        async with open_place(rts[0], listening=True) as place:
+            yield World(place, door, rts[1], ada)
+        await door.cut()
+        await here.close()
+        await inside.close()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(15):
+        while not holds():  # noqa: ASYNC110 - what is waited for tells nobody
+            await asyncio.sleep(0.02)
+
+
+async def answers(place: Place | httpx.AsyncClient, path: str, status: int) -> None:
+    """Sooner or later."""
+    async with asyncio.timeout(15):
+        while (await place.get(path)).status_code != status:  # noqa: ASYNC110 - the same
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("way", ["cut", "hang"])
+async def test_what_is_cached_goes_on_and_what_is_unknown_is_not_called_missing(world: World, way: str) -> None:
+    place = world.place
+    async with place.on_the_wire() as wire:
+        assert (await wire.get("/known")).status_code == 302
+        await (world.door.cut() if way == "cut" else asyncio.to_thread(world.door.hang))
+        assert (await wire.get("/known")).status_code == 302
+        await until(lambda: place.engine.bus.lost)
+        assert not place.cached
+
+        for _ in range(3):
+            answer = await wire.get("/known")
+            assert (answer.status_code, answer.headers["location"]) == (302, "https://example.com/known")
+        unknown = await wire.get("/unknown")
+        assert (unknown.status_code, unknown.headers["retry-after"]) == (503, "2")
+        assert len(place.clicks()) == 5
+        ready = await wire.get("/ready")
+        assert (ready.status_code, ready.json()["status"]) == (200, "degraded")  # worth being sent traffic
+        assert (await wire.get("/health")).json()["status"] == "ok"
+
+        await world.door.mend()
+        await until(lambda: not place.engine.bus.lost)
+        await answers(wire, "/unknown", 404)
+        assert (await wire.get("/known")).status_code == 302
+        assert place.cached == {b"/known"}
+
+
+async def test_a_change_made_while_we_were_cut_off_is_heard_afterwards(world: World) -> None:
+    place = world.place
+    assert (await place.get("/known")).status_code == 302
+    await world.door.cut()
+    await until(lambda: place.engine.bus.lost)
+    async with world.inside.db.write() as session:
+        link = await service.delete_link(session, make.who(world.ada), await _only_link(world), world.inside.clock.now())
+        assert link.state == "deleted"
+    assert (await place.get("/known")).status_code == 302  # nobody can be asked
+
+    await world.door.mend()
+    await until(lambda: not place.engine.bus.lost)
+
+    await answers(place, "/known", 410)
+    assert not place.cached
+
+
+async def test_with_the_feed_alone_cut_everything_is_asked_for_again(world: World) -> None:
+    place = world.place
+    assert (await place.get("/known")).status_code == 302
+
+    class Broken:
+        async def rows(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+            raise TimeoutError(statement, values)
+
+        async def close(self) -> None:
+            return None
+
+    place.engine.bus._reader = Broken()
+    await until(lambda: place.engine.bus.lost)
+    async with world.inside.db.write() as session:
+        await service.disable_link(session, make.who(world.ada), await _only_link(world), world.inside.clock.now())
+
+    await answers(place, "/known", 410)
+
+
+async def test_a_process_that_starts_while_the_database_is_away_serves_once_it_is_back(world: World) -> None:
+    await world.door.cut()
+    rt = world.place.rt
+    async with open_place(rt, listening=True) as late:
+        assert (await late.get("/known")).status_code == 503
+        await world.door.mend()
+        await answers(late, "/known", 302)
+        await until(lambda: not late.engine.bus.lost)
+
+
+async def _only_link(world: World) -> int:
+    found = await world.place.engine.tiers.find("known") if not world.place.engine.bus.lost else None
+    if found is not None:
+        return found.id
+    stale = world.place.engine.stale(b"/known", b"")
+    assert stale is not None
+    return stale.found.id

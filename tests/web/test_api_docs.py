@@ -1,0 +1,53 @@
+"""The API for people is generated from the document, so it cannot fall behind."""
+
+import re
+
+from httpx import AsyncClient
+
+from refract.app import Application
+from refract.core.runtime import Runtime
+from refract.web.reading import chapters, in_words
+from tests import make
+from tests.client import by_cookie, on_sqlite
+
+
+@on_sqlite
+async def test_every_operation_and_error_code_is_on_the_page(app: Application, client: AsyncClient) -> None:
+    page = (await client.get("/api/docs", headers={"Accept": "text/html"})).text
+
+    for path, methods in app.api.openapi()["paths"].items():
+        assert f'<code class="api-path">{path}</code>' in page
+        for operation in methods.values():
+            assert f'id="{operation["operationId"]}"' in page
+    assert "SCOPE_TOO_WIDE" in page
+    assert "{scope}" not in page
+
+
+@on_sqlite
+async def test_it_has_no_inline_script_or_style_and_nothing_from_elsewhere(client: AsyncClient, rt: Runtime) -> None:
+    async with rt.db.write() as session:
+        browser = by_cookie(rt, await make.cookie(session, rt, await make.person(session, rt)))
+    for headers in ({}, browser):
+        page = (await client.get("/api/docs", headers=headers)).text
+        assert not re.search(r"<style|style=|<script(?![^>]*\bsrc=)|\son\w+=", page)
+        assert not re.findall(r'(?:src|href)="(?:https?:)?//[^"]*"', page)
+
+
+@on_sqlite
+async def test_the_example_for_the_terminal_is_whole(app: Application) -> None:
+    [create] = [one for chapter in chapters(app.api.openapi()) for one in chapter.operations if one.id == "create_key"]
+
+    assert create.curl == (
+        """curl -X POST -H "X-API-Key: $REFRACT_KEY" -H 'Content-Type: application/json' """
+        """-d '{"name": "Blog automation"}' http://go.test/api/v1/keys"""
+    )
+    assert create.scope == "write"
+
+
+def test_values_are_described_in_words() -> None:
+    schemas = {"Colour": {"enum": ["red", "blue"]}}
+
+    assert in_words({"type": "string", "minLength": 1, "maxLength": 9}, schemas) == "text, 1 to 9 characters"
+    assert in_words({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}, schemas) == "whole number, at least 1 or null"
+    assert in_words({"type": "array", "items": {"$ref": "#/components/schemas/Colour"}}, schemas) == "list of one of red, blue"
+    assert in_words({"type": "string", "format": "date-time"}, schemas) == "date and time"

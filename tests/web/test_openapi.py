@@ -1,0 +1,114 @@
+"""R8: the OpenAPI document is complete, and the program keeps to it."""
+
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+
+from proofs.openapi import ADMIN, READER, STRANGER, USER, explore
+from refract.app import Application
+from refract.core.runtime import Runtime
+from refract.web.openapi import METHODS
+from tests import make
+from tests.access.identities import populate
+from tests.access.objects import parameters_of, real_path
+from tests.client import by_key, on_sqlite
+
+SEED = 20260601
+
+
+def _operations(app: Application) -> dict[str, dict[str, Any]]:
+    paths = app.api.openapi()["paths"]
+    return {f"{method.upper()} {path}": paths[path][method] for path in paths for method in paths[path] if method in METHODS}
+
+
+@pytest.mark.parametrize(
+    ("identity", "phases"),
+    [
+        (STRANGER, ("examples", "coverage")),
+        (USER, ("examples", "coverage", "fuzzing", "stateful")),
+        (READER, ("examples", "coverage")),
+        (ADMIN, ("examples", "coverage", "fuzzing")),
+    ],
+)
+def test_no_request_gets_an_answer_that_the_document_does_not_describe(identity: str, phases: tuple[str, ...]) -> None:
+    """The short size of `make proof openapi`."""
+    [finding] = explore((identity,), examples=5, seed=SEED, phases=phases)
+
+    assert finding.held, f"seed {SEED}, {finding}\n{finding.told}"
+
+
+@on_sqlite
+async def test_every_operation_is_described(app: Application) -> None:
+    tags = {tag["name"] for tag in app.api.openapi()["tags"]}
+    for name, operation in _operations(app).items():
+        assert operation["summary"], f"{name} needs a docstring: its first sentence is the summary"
+        assert operation["summary"][0].isupper(), name
+        assert set(operation["tags"]) <= tags, f"{name} has a tag without a line in TAGS of refract.app"
+        for parameter in operation.get("parameters", ()):
+            described = parameter.get("description") or parameter["in"] == "path"
+            assert described, f"{name}: the parameter {parameter['name']} needs a description"
+
+
+@on_sqlite
+async def test_operation_ids_are_unique_words(app: Application) -> None:
+    ids = [operation["operationId"] for operation in _operations(app).values()]
+
+    assert len(ids) == len(set(ids)), "two endpoints have functions of the same name"
+    assert all(one.isidentifier() for one in ids)
+
+
+@on_sqlite
+async def test_every_refusal_is_a_problem_with_its_codes(app: Application) -> None:
+    document = app.api.openapi()
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+    for name, operation in _operations(app).items():
+        for status, response in operation["responses"].items():
+            if status >= "400" and (name, status) != ("GET /ready", "503"):
+                content = response["content"]
+                assert list(content) == ["application/problem+json"], f"{name} {status}"
+                assert content["application/problem+json"]["examples"], f"{name} {status}"
+                assert content["application/problem+json"]["schema"] == {"$ref": "#/components/schemas/Problem"}
+
+
+@on_sqlite
+async def test_what_asks_for_a_scope_says_so_and_how_to_sign_in(app: Application) -> None:
+    operations = _operations(app)
+
+    assert operations["POST /api/v1/keys"]["security"][0] == {"api_key": ["write"]}
+    assert operations["GET /api/v1/admin/audit"]["security"][0] == {"api_key": ["admin"]}
+    assert "security" not in operations["GET /health"]
+    for name, operation in operations.items():
+        if operation.get("security"):
+            assert {"401", "429", "503"} <= set(operation["responses"]), name
+
+
+@on_sqlite
+async def test_every_post_says_that_it_can_be_repeated(app: Application) -> None:
+    for name, operation in _operations(app).items():
+        if name.startswith("POST "):
+            assert "Idempotency-Key" in [parameter["name"] for parameter in operation["parameters"]], name
+
+
+@on_sqlite
+async def test_every_example_of_a_body_is_accepted(app: Application, rt: Runtime, client: AsyncClient) -> None:
+    world = await populate(rt)
+    async with rt.db.write() as session:
+        headers = by_key(await make.key(session, rt, world.admin, *make.ALL))
+    for name, operation in _operations(app).items():
+        body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+        if body is not None:
+            method, path = name.split(" ")
+            address = await real_path(world, path) if parameters_of(path) else path
+            response = await client.request(method, address, headers=headers, json=body["example"])
+            assert response.status_code not in (400, 413, 415, 422), f"{name}: {body['example']} → {response.text}"
+
+
+@on_sqlite
+async def test_the_document_is_served(client: AsyncClient, rt: Runtime) -> None:
+    response = await client.get("/api/openapi.json")
+
+    assert response.status_code == 200
+    document = response.json()
+    assert document["servers"][0]["url"] == rt.settings.public_url
+    assert set(document["components"]["securitySchemes"]) == {"api_key", "bearer", "session"}

@@ -1,0 +1,216 @@
+"""The generated reference pages: settings, errors, commands and the API, each from the code that it describes.
+
+`make docs` writes them; `tests/docs` fails when a page has fallen behind.
+"""
+
+import importlib
+import pkgutil
+import sys
+import tempfile
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+from typer.core import TyperGroup
+
+import refract
+from refract.app import build_api
+from refract.cli import app as commands
+from refract.core.clock import SystemClock
+from refract.core.db import Database
+from refract.core.errors import KINDS, ConfigurationError, RefractError, Stale
+from refract.core.ids import Snowflakes
+from refract.core.runtime import Runtime
+from refract.core.secrets import Secret
+from refract.core.settings import Network, Settings
+from refract.identity import actors
+from refract.web import openapi
+from refract.web.problems import TITLES
+from refract.web.reading import Operation, chapters, without_facts
+
+REFERENCE = Path(__file__).parents[1] / "docs/reference"
+EXAMPLE_URL = "https://go.example.com"
+NOTE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->\n"
+_WORDS: dict[Any, str] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "`true` or `false`",
+    Path: "path",
+    SecretStr: "secret text",
+    Network: "network",
+}
+
+
+EVERYWHERE = {error.code for error in (*openapi.EVERYWHERE, *actors.GUARDING)}
+"""Codes that nearly every call may answer; the page names only what is particular to one."""
+
+
+def pages() -> dict[str, str]:
+    """Each page's name and content."""
+    document = _document()
+    made = {"settings.md": settings_page(), "errors.md": errors_page(), "commands.md": commands_page(), "api.md": api_page(document)}
+    return {name: f"{NOTE}{text}".rstrip() + "\n" for name, text in made.items()}
+
+
+def _document() -> dict[str, Any]:
+    """The OpenAPI document of an installation that nobody runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(data_dir=Path(folder), base_url=EXAMPLE_URL)
+        clock = SystemClock()
+        runtime = Runtime(settings=settings, db=Database(settings), clock=clock, ids=Snowflakes(0, clock), secret=Secret(b"d" * 32))
+        return build_api(runtime).openapi()
+
+
+def _table(*head: str) -> list[str]:
+    return [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+# -- settings
+
+
+def settings_page() -> str:
+    rows = [
+        f"| `REFRACT_{name.upper()}` | {_cell(type_in_words(field))} | {_default(field)} | {_cell(field.description or '')} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    text = (
+        "Every setting is an environment variable. The options of `refract serve` (host, port, data directory, workers, role) win over it. "
+        "A value that does not fit stops the start with a sentence that says what would."
+    )
+    return "\n".join(["# Settings", "", text, "", *_table("variable", "value", "default", "meaning"), *rows])
+
+
+def type_in_words(field: FieldInfo) -> str:
+    """What may be written into the variable."""
+    return _words_for(field.annotation) + _bounds(field)
+
+
+def _words_for(annotation: Any) -> str:
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation in _WORDS:
+        return _WORDS[annotation]
+    if origin is typing.Literal:
+        return " or ".join(f"`{part}`" for part in parts)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_words_for(part) for part in parts if part is not type(None))
+    if origin is tuple:
+        return f"{_words_for(parts[0])}s, separated by commas"
+    message = f"tools/docs.py has no word for the type {annotation} of a setting: add it to _WORDS"
+    raise LookupError(message)
+
+
+def _bounds(field: FieldInfo) -> str:
+    facts = {name: getattr(one, name) for one in field.metadata for name in ("ge", "gt", "le", "lt") if hasattr(one, name)}
+    low = f"from {facts['ge']:,}" if "ge" in facts else f"above {facts['gt']:,}" if "gt" in facts else ""
+    high = f"to {facts['le']:,}" if "le" in facts else f"below {facts['lt']:,}" if "lt" in facts else ""
+    return f", {' '.join(filter(None, [low, high]))}" if low or high else ""
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "(needed)"
+    return "" if field.default in (None, ()) else f"`{field.default}`"
+
+
+# -- errors
+
+
+def error_classes() -> list[type[RefractError]]:
+    """Every error that the program can give, from whatever module, but for those that only say what kind another is of."""
+    for module in pkgutil.walk_packages(refract.__path__, "refract."):
+        if not module.name.startswith(("refract.__main__", "refract.migrations")):
+            importlib.import_module(module.name)
+    silent = {kind for kind in KINDS if kind is not Stale} | {ConfigurationError}
+    return sorted((one for one in _below(RefractError) if one not in silent), key=lambda one: (one.status, one.code))
+
+
+def _below(kind: type[RefractError]) -> Iterator[type[RefractError]]:
+    for one in kind.__subclasses__():
+        if one.__module__.startswith("refract."):
+            yield one
+            yield from _below(one)
+
+
+def errors_page() -> str:
+    rows = [f"| {one.status} {TITLES[one.status]} | `{one.code}` | {_cell(without_facts(one.template))} |" for one in error_classes()]
+    text = (
+        "The API answers errors as `application/problem+json` (RFC 9457). Programs should look at `code`: it is stable, sentences may "
+        "be worded better. `…` stands for what only the moment knows. On the command line the sentence goes to standard error; the "
+        "exit code is 2 for what the caller can put right by asking differently (400, 422, a setting) and 1 otherwise."
+    )
+    return "\n".join(["# Errors", "", text, "", *_table("status", "code", "sentence"), *rows])
+
+
+# -- commands
+
+
+def commands_page() -> str:
+    root = typer.main.get_command(commands)
+    parts = [part for path, command in every_command(root, "refract") for part in _command(path, command)]
+    return "\n".join(["# Commands", "", f"{root.help}", "", *parts])
+
+
+def every_command(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Commands that do something, with the words that call them."""
+    if not isinstance(command, TyperGroup):
+        yield path, command
+        return
+    for name, inner in sorted(command.commands.items()):
+        yield from every_command(inner, f"{path} {name}")
+
+
+def _command(path: str, command: Any) -> Iterator[str]:
+    options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    usage = [path, *(one.name.upper() for one in arguments), *(["[OPTIONS]"] if options else [])]
+    yield from (f"## {path}", "", f"`{' '.join(usage)}`", "", " ".join((command.help or "").split()), "")
+    rows = [(one.name.upper(), one.help) for one in arguments] + [(", ".join(one.opts), _option(one)) for one in options]
+    if rows:
+        yield from (*_table("option", "meaning"), *(f"| `{words}` | {_cell(meaning or '')} |" for words, meaning in rows), "")
+
+
+def _option(one: Any) -> str:
+    default = f" Default: `{one.show_default}`." if isinstance(one.show_default, str) else ""
+    return f"{one.help or ''}{' Needed.' if one.required else ''}{default}"
+
+
+# -- the API
+
+
+def api_page(document: dict[str, Any]) -> str:
+    text = (
+        f"{document['info']['description'].strip()}\n\nA running server shows this page with examples at `/api/docs`. Besides the errors "
+        f"below, any call may answer {', '.join(f'`{code}`' for code in sorted(EVERYWHERE))}: see [errors](errors.md)."
+    )
+    parts: list[str] = []
+    for chapter in chapters(document):
+        table = _table("call", "what it does", "scope", "errors of its own")
+        parts += [f"## {chapter.name.capitalize()}", "", chapter.description, "", *table, *map(_row, chapter.operations), ""]
+    return "\n".join(["# API", "", text, "", *parts])
+
+
+def _row(one: Operation) -> str:
+    codes = ", ".join(f"`{refusal.code}`" for refusal in one.refusals if refusal.code not in EVERYWHERE)
+    return f"| `{one.method} {one.path}` | {_cell(one.summary)} | {one.scope or ''} | {codes} |"
+
+
+def main() -> int:
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text, encoding="utf-8")
+        print(f"docs/reference/{name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
