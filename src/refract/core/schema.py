@@ -4,8 +4,19 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+)
 
+from refract.core.errors import FieldError
 from refract.core.ids import MAX_ID
 
 
@@ -65,3 +76,14 @@ class Output(BaseModel):
     """An answer, readable from a row."""
 
     model_config = ConfigDict(from_attributes=True)
+
+
+def field_errors(error: ValidationError) -> list[FieldError]:
+    """What is wrong with some values, field by field, in sentences."""
+    return [FieldError(".".join(map(str, one["loc"])), _sentence(one["type"], one["msg"])) for one in error.errors()]
+
+
+def _sentence(kind: str, message: str) -> str:
+    if kind in ("missing", "extra_forbidden"):
+        return "This field is needed." if kind == "missing" else "There is no such field."
+    return f"{message.removeprefix('Value error, ').rstrip('.')}."
