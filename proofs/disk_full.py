@@ -9,8 +9,6 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from sqlalchemy import text
 from proofs.harness import checker, disk, stage
 from proofs.harness.disk import SmallDisk
 from proofs.harness.journal import Journal, Kind, Outcome, Record
-from proofs.harness.load import Bounds, Load, clicking, writing
+from proofs.harness.load import Bounds, Load, clicking, under, writing
 from proofs.harness.report import Report
 from proofs.harness.site import Site, site
 from proofs.harness.wire import Wire, get
@@ -35,12 +33,13 @@ class Size:
 
     rounds: int
     full_seconds: float
+    layouts: tuple[str, ...] = ("spool", "database", "both")
     bytes: int = 12 << 20
     workers: int = 2
     seconds: float = 1800.0
 
 
-SIZES = {"short": Size(rounds=1, full_seconds=2.0, workers=1), "full": Size(rounds=10, full_seconds=5.0)}
+SIZES = {"short": Size(rounds=1, full_seconds=1.0, workers=1, layouts=("both",)), "full": Size(rounds=10, full_seconds=5.0)}
 
 
 @dataclass(slots=True)
@@ -62,22 +61,14 @@ async def ask(made: Site, path: str) -> tuple[int, dict[str, object]]:
         wire.close()
 
 
-@asynccontextmanager
-async def loaded(made: Site, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random) -> AsyncIterator[None]:
-    """Clicks and writes for as long as the block runs. Writes are not repeated: what was refused is refused."""
+def loads(port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random) -> list[Load]:
+    """Clicks and writes. Writes are not repeated: what was refused is refused."""
     most = Bounds(8, 5_000_000, size.seconds)
     write = writing(key, "/api/v1/links", lambda number: {"destination": f"{DESTINATION}{number}"})
-    loads = [
-        Load(made.port, journal, clicking(names), most, pause=lambda: chance.uniform(0, 0.01)),
-        Load(made.port, journal, write, most._replace(connections=2), pause=lambda: chance.uniform(0, 0.05)),
+    return [
+        Load(port, journal, clicking(names), most, pause=lambda: chance.uniform(0, 0.01)),
+        Load(port, journal, write, most._replace(connections=2), pause=lambda: chance.uniform(0, 0.05)),
     ]
-    tasks = [asyncio.create_task(load.run()) for load in loads]
-    try:
-        yield
-    finally:
-        for load in loads:
-            load.stop()
-        await asyncio.gather(*tasks)
 
 
 async def fill(made: Site, small: SmallDisk, size: Size, watch: Watch) -> None:
@@ -104,39 +95,43 @@ class Layout:
     database: bool
 
 
-LAYOUTS = (
-    Layout("under the spool", spool=True, database=False),
-    Layout("under the database", spool=False, database=True),
-    Layout("under both, and killed while full", spool=True, database=True),
-)
+LAYOUTS = {
+    "spool": Layout("under the spool", spool=True, database=False),
+    "database": Layout("under the database", spool=False, database=True),
+    "both": Layout("under both, and killed while full", spool=True, database=True),
+}
 
 
 async def run(home: Path, dialect: str, layout: Layout, size: Size, seed: int) -> Report:
-    chance, journal, watch = random.Random(seed), Journal(home / "requests"), Watch()
+    chance, watch = random.Random(seed), Watch()
     small = SmallDisk(home / "small", size.bytes)
     spool = (small.path if layout.spool else home) / "spool"
     place = small.path if layout.database else home
     report = Report(f"disk full: {layout.title}, {dialect}", seed)
     environment = {"REFRACT_SPOOL_DIR": str(spool), "REFRACT_SPOOL_SEGMENT_BYTES": "65536"}
     try:
-        async with site(place, dialect, workers=size.workers, **environment) as made, made.runtime() as rt:
-            names = [link.name for link in await stage.plant(rt, 100)]
-            key = await stage.make_key(rt)
-            made.start()
-            await made.until_complete()
-            async with loaded(made, journal, names, key, size, chance):
-                await asyncio.sleep(1)
-                for _ in range(size.rounds):
-                    await fill(made, small, size, watch)
-                    await asyncio.sleep(1)
-                if layout.spool and layout.database:
-                    await killed_while_full(made, small, watch)
-                    await asyncio.sleep(1)
-            await judge(report, rt, made, list(journal.read()), watch)
+        with Journal(home / "requests") as journal:
+            async with site(place, dialect, workers=size.workers, **environment) as made, made.runtime() as rt:
+                names = [link.name for link in await stage.plant(rt, 100)]
+                key = await stage.make_key(rt)
+                made.start()
+                await made.until_complete()
+                async with under(*loads(made.port, journal, names, key, size, chance)):
+                    await torment(made, small, layout, size, watch)
+                await judge(report, rt, made, list(journal.read()), watch)
     finally:
         small.unmount()
-    journal.close()
     return report
+
+
+async def torment(made: Site, small: SmallDisk, layout: Layout, size: Size, watch: Watch) -> None:
+    await asyncio.sleep(1)
+    for _ in range(size.rounds):
+        await fill(made, small, size, watch)
+        await asyncio.sleep(1)
+    if layout.spool and layout.database:
+        await killed_while_full(made, small, watch)
+        await asyncio.sleep(1)
 
 
 async def killed_while_full(made: Site, small: SmallDisk, watch: Watch) -> None:
@@ -212,10 +207,10 @@ def judge_writes(report: Report, records: list[Record], stored: Counter[int]) ->
 
 async def prove(home: Path, dialect: str, size: str, seed: int) -> list[Report]:
     reports = []
-    for number, layout in enumerate(LAYOUTS):
+    for name in SIZES[size].layouts:
+        layout, place = LAYOUTS[name], home / name
         if dialect != "sqlite" and layout.database:
             continue  # its disk is another machine's business
-        place = home / str(number)
         place.mkdir()
         reports.append(await run(place, dialect, layout, SIZES[size], seed))
     return reports

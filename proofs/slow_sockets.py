@@ -13,7 +13,7 @@ from pathlib import Path
 from proofs.harness import checker, stage
 from proofs.harness.crowd import Crowd, Member
 from proofs.harness.journal import Journal, Kind, Outcome
-from proofs.harness.load import Ask, Bounds, Load, clicking, writing
+from proofs.harness.load import Ask, Bounds, Load, clicking, under, writing
 from proofs.harness.report import Report
 from proofs.harness.site import Site, site
 from proofs.harness.wire import get
@@ -30,7 +30,7 @@ class Size:
     patience: float = 25.0
 
 
-SIZES = {"short": Size(sockets=300, workers=1, patience=20.0), "full": Size(sockets=4000)}
+SIZES = {"short": Size(sockets=300, workers=1, patience=15.0), "full": Size(sockets=4000)}
 
 
 def kind_of(number: int) -> str:
@@ -68,30 +68,32 @@ def speak(member: Member, data: bytes) -> None:
 
 
 async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
-    chance, journal = random.Random(seed), Journal(home / "requests")
-    async with site(home, dialect, workers=size.workers) as made:
-        async with made.runtime() as rt:
-            names = [link.name for link in await stage.plant(rt, 50)]
-            key = await stage.make_key(rt)
-        made.start()
-        await made.until_complete()
-        most = Bounds(8, 2_000_000, 10 * size.patience)
-        write = writing(key, "/api/v1/links", lambda number: {"destination": f"https://example.com/written/{number}"})
-        loads = [
-            Load(made.port, journal, clicking(names), most, pause=lambda: chance.uniform(0, 0.01), stay=lambda: 20),
-            Load(made.port, journal, lambda _: Ask(Kind.OTHER, get("/health")), most._replace(connections=2), pause=lambda: 0.05),
-            Load(made.port, journal, write, most._replace(connections=2), pause=lambda: 0.05),
-        ]
-        tasks = [asyncio.create_task(load.run()) for load in loads]
-        await asyncio.sleep(0.5)
-        members = await asyncio.to_thread(dawdle, made, size, key)
-        for load in loads:
-            load.stop()
-        await asyncio.gather(*tasks)
-        await made.stop()
+    chance = random.Random(seed)
     report = Report(f"slow sockets: {size.sockets:,}, {dialect}, {size.workers} processes", seed)
-    judge(report, members, journal)
+    with Journal(home / "requests") as journal:
+        async with site(home, dialect, workers=size.workers) as made:
+            async with made.runtime() as rt:
+                names = [link.name for link in await stage.plant(rt, 50)]
+                key = await stage.make_key(rt)
+            made.start()
+            await made.until_complete()
+            async with under(*loads(made.port, journal, names, key, size, chance)):
+                await asyncio.sleep(0.5)
+                members = await asyncio.to_thread(dawdle, made, size, key)
+            await made.stop()
+        judge(report, members, journal)
     return report
+
+
+def loads(port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random) -> list[Load]:
+    """People who click, look and write, in a hurry."""
+    most = Bounds(8, 2_000_000, 10 * size.patience)
+    write = writing(key, "/api/v1/links", lambda number: {"destination": f"https://example.com/written/{number}"})
+    return [
+        Load(port, journal, clicking(names), most, pause=lambda: chance.uniform(0, 0.01), stay=lambda: 20),
+        Load(port, journal, lambda _: Ask(Kind.OTHER, get("/health")), most._replace(connections=2), pause=lambda: 0.05),
+        Load(port, journal, write, most._replace(connections=2), pause=lambda: 0.05),
+    ]
 
 
 def judge(report: Report, members: list[Member], journal: Journal) -> None:
@@ -108,7 +110,6 @@ def judge(report: Report, members: list[Member], journal: Journal) -> None:
         fine = record.acknowledged or (record.kind == Kind.OTHER and record.status == 200)
         waits.append(record.ended - record.began)
         (good if fine else bad)[f"{Kind(record.kind).name} {Outcome(record.outcome).name} {record.status}"] += 1
-    journal.close()
     report.say("good requests answered meanwhile", good.total())
     report.say("they waited", checker.spread(waits))
     report.none("good requests failed", bad.total())

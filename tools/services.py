@@ -38,7 +38,7 @@ VARIABLES = {
     "node": "REFRACT_TEST_NODE",
 }
 STATE = "REFRACT_TEST_SERVICES"
-TESTS_NEED = ("postgresql", "mysql", "redis", "chromium")
+TESTS_NEED = ("postgresql", "mysql", "redis", "chromium", "nginx")
 
 
 @dataclass

@@ -109,9 +109,9 @@ async def totals_that_differ(rt: Runtime) -> int:
     """Links whose counter is not the number of their clicks."""
     async with rt.db.read() as session:
         counted = select(ClickEvent.target_id, func.count()).where(ClickEvent.kind == LINK_CLICK).group_by(ClickEvent.target_id)
-        events = dict((await session.execute(counted)).tuples().all())
+        events = {row[0]: row[1] for row in await session.execute(counted)}
         rows = await session.execute(select(LinkTotals.link_id, LinkTotals.total_clicks + LinkTotals.bot_clicks))
-        totals = {link: number for link, number in rows.tuples() if number}
+        totals = {row[0]: row[1] for row in rows if row[1]}
     return sum(1 for link in events.keys() | totals.keys() if events.get(link) != totals.get(link))
 
 

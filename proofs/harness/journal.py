@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 _RECORD = Struct("<QddIHBB")
 
@@ -70,7 +70,10 @@ class Journal:
         self._file.flush()
         return read(self.path)
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
 

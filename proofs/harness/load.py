@@ -7,7 +7,8 @@ its Idempotency-Key and inside what it writes. A click is never tried twice. A w
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from proofs.harness.journal import Journal, Kind, Outcome, Record
@@ -141,3 +142,15 @@ class Load:
             if answer.status == 503 and self._retry:
                 await asyncio.sleep(0.1)
         return wire, answer is not None and answer.status != 503
+
+
+@asynccontextmanager
+async def under(*loads: Load) -> AsyncIterator[None]:
+    """These loads for as long as the block runs; requests under way at its end are waited for."""
+    tasks = [asyncio.create_task(load.run()) for load in loads]
+    try:
+        yield
+    finally:
+        for load in loads:
+            load.stop()
+        await asyncio.gather(*tasks)

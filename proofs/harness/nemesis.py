@@ -49,7 +49,7 @@ class Nemesis:
     def __init__(self, seed: int, path: Path) -> None:
         self.random = random.Random(seed)
         self.faults: list[Fault] = []
-        self._file = path.open("a")
+        self._path = path
 
     async def wait(self, least: float, most: float) -> None:
         await asyncio.sleep(self.random.uniform(least, most))
@@ -90,9 +90,6 @@ class Nemesis:
         await asyncio.to_thread(server.start)
         self._note(Fault("restart", server.name, pid, at, time.monotonic()))
 
-    def close(self) -> None:
-        self._file.close()
-
     @staticmethod
     def _send(pid: int, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -100,5 +97,5 @@ class Nemesis:
 
     def _note(self, fault: Fault) -> None:
         self.faults.append(fault)
-        self._file.write(json.dumps(asdict(fault)) + "\n")
-        self._file.flush()
+        with self._path.open("a") as file:
+            file.write(json.dumps(asdict(fault)) + "\n")

@@ -1,6 +1,6 @@
 """A balancer in front of several instances, as an operator would run it."""
 
-import shutil
+import os
 import signal
 import subprocess
 import time
@@ -9,7 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from socket import create_connection
 
+from tools import packages
 from tools.servers import free_port
+from tools.services import VARIABLES
 
 # A try on a server that just left goes to the next one; what has been sent and may have taken effect (POST) is never sent twice.
 CONFIG = """
@@ -50,7 +52,9 @@ http {{
 @contextmanager
 def nginx(home: Path, ports: Sequence[int]) -> Iterator[int]:
     """The port it listens on."""
-    program = shutil.which("nginx") or "/usr/sbin/nginx"
+    program = os.environ.get(VARIABLES["nginx"]) or packages.find("nginx")
+    if program is None:
+        raise SystemExit("nginx is absent: install the Debian package nginx-light")
     port = free_port()
     servers = "\n".join(f"    server 127.0.0.1:{one} max_fails=0;" for one in ports)
     config = home / "nginx.conf"

@@ -24,7 +24,7 @@ class Report:
         self.rows.append((what, _text(value), "", True))
 
     def bar(self, what: str, value: object, promise: str, *, held: bool, timed: bool = False) -> None:
-        """A promise; one about time may be missed by a busy machine, which a test forgives and a proof does not."""
+        """A promise; one that a busy machine may miss (`timed`) is forgiven by a test and not by a proof."""
         self.rows.append((what, _text(value), promise, held))
         if timed and not held:
             self.late.append(what)

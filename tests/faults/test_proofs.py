@@ -1,0 +1,56 @@
+"""Every proof under faults in its short size: the same code, fewer blows. Bars about seconds are for `make proof` alone."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proofs import forget, herd, kill, restart, slow_sockets
+from proofs.harness import disk
+from proofs.harness.report import Report
+from tests.services_plugin import ABSENT
+from tools import packages
+
+ROOT = Path(__file__).parents[2]
+SEED = 20260615
+
+
+def _held(reports: list[Report]) -> None:
+    for report in reports:
+        print(report)
+    assert not [broken for report in reports for broken in report.broken]
+
+
+async def test_kill(tmp_path: Path) -> None:
+    _held(await kill.prove(tmp_path, "sqlite", "short", SEED))
+
+
+async def test_forget(tmp_path: Path, postgresql_url: str) -> None:
+    _held(await forget.prove(tmp_path, "postgresql", "short", SEED))
+
+
+async def test_restart(tmp_path: Path) -> None:
+    if packages.find("nginx") is None:
+        pytest.skip(f"{ABSENT}nginx")
+    _held(await restart.prove(tmp_path, "sqlite", "short", SEED))
+
+
+async def test_slow_sockets(tmp_path: Path) -> None:
+    _held(await slow_sockets.prove(tmp_path, "sqlite", "short", SEED))
+
+
+async def test_herd(tmp_path: Path) -> None:
+    _held(await herd.prove(tmp_path, "sqlite", "short", SEED))
+
+
+def test_disk_full() -> None:
+    """In a process of its own, since it needs a mount namespace of its own."""
+    if not disk.possible():
+        pytest.skip(f"{ABSENT}a namespace of our own, for a small disk")
+    words = ["disk-full", "--size", "short", "--seed", str(SEED), "--database", "sqlite", "--untimed"]
+    done = subprocess.run(
+        [sys.executable, "-m", "proofs", *words], cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
