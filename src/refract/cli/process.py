@@ -1,6 +1,7 @@
 """One serving process, whether alone or one of several. It loads no more than its role needs, and nothing of the command line."""
 
 import asyncio
+import gc
 import socket
 from collections.abc import Awaitable, Callable
 
@@ -32,6 +33,8 @@ async def serve_process(
         )
         async with application.background():
             server = GracefulServer(config, application)
+            gc.collect()
+            gc.freeze()  # what was loaded stays: no later collection, which holds up every request, goes through it again
             if lifeline is not None:
                 asyncio.get_running_loop().add_reader(lifeline, server.stop)
             await server.run_until_stopped(listener, ready)
