@@ -91,11 +91,12 @@ async def until_short_sleep(made: Site, rt: Runtime, listeners: list[Ear], names
 
     The answer is the round that counts, and how many clicks there were in all.
     """
-    for turn, name in enumerate(names):
-        one = await crowd_asks(made, rt, listeners, name, first + turn * size.people, size)
-        if one.asleep < LONGEST_SLEEP:
-            break
-    return one, (turn + 1) * size.people
+    turn = 0
+    while True:
+        one = await crowd_asks(made, rt, listeners, names[turn], first + turn * size.people, size)
+        turn += 1
+        if one.asleep < LONGEST_SLEEP or turn == len(names):
+            return one, turn * size.people
 
 
 async def scans(rt: Runtime) -> int:
