@@ -89,6 +89,18 @@ class Site:
         with self._log.open("ab") as sink:
             self._process = subprocess.Popen(command, stdout=sink, stderr=sink, env=self.environment(), cwd=ROOT)
 
+    def refract(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Another command on the same data, to its end."""
+        environment = self.environment() | {"REFRACT_DATA_DIR": str(self.data)}
+        command = [sys.executable, "-m", "refract", *words]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=120, check=False)
+
+    def kill_all(self) -> None:
+        """SIGKILL to every process of ours at once, and their burial."""
+        for pid in {self.pid, *self.servers()}:
+            proc.kill(pid)
+        self.buried()
+
     def buried(self) -> None:
         """Wait for the death of a process that was killed."""
         assert self._process is not None
