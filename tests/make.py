@@ -32,8 +32,8 @@ def who(user: User, *, admin: bool = False) -> Who:
     return Who(user.id, admin)
 
 
-async def person(session: WriteSession, rt: Runtime, name: str = "ada", **given: Any) -> User:
-    """Somebody who signed in before, with a verified address."""
+def somebody(rt: Runtime, name: str, **given: Any) -> User:
+    """Somebody who signed in before, with a verified address; not yet in the database."""
     now = rt.clock.now()
     email = given.pop("email", f"{name}@example.com")
     fields = {
@@ -41,7 +41,11 @@ async def person(session: WriteSession, rt: Runtime, name: str = "ada", **given:
         "display_name": name.title(), "preferences": {}, "plan": "free", "role": UserRole.USER, "status": UserStatus.ACTIVE,
         "created_at": now, "last_sync_at": now,
     }  # fmt: skip
-    user = User(id=rt.ids.next_id(), **{**fields, **given})
+    return User(id=rt.ids.next_id(), **{**fields, **given})
+
+
+async def person(session: WriteSession, rt: Runtime, name: str = "ada", **given: Any) -> User:
+    user = somebody(rt, name, **given)
     session.add(user)
     await session.flush()
     return user

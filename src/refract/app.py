@@ -1,7 +1,6 @@
 """The composition root: the only module that knows every feature."""
 
 import contextlib
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache, partial
@@ -91,6 +90,7 @@ def build_api(rt: Runtime) -> FastAPI:
     api.state.vitals = Vitals(rt)
     for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, redirect_api.router):
         api.include_router(router)
+    api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))
     api.openapi = cache(partial(_describe, api, rt.settings.public_url))  # type: ignore[method-assign]
     api.add_exception_handler(RefractError, _refused)
@@ -112,12 +112,13 @@ def reserved_words(api: FastAPI) -> Reserved:
 def routes_of(api: FastAPI) -> list[tuple[str, str]]:
     """Method and path of every route, those of included routers too."""
     found = [(method, route.path) for route in iter_route_contexts(api.routes) for method in route.methods or ()]
-    return sorted((method, re.sub(r":\w+}", "}", path)) for method, path in found if path)
+    return sorted((method, path) for method, path in found if path)
 
 
 def methods_at(api: FastAPI, path: str) -> list[str]:
     """What can be done at an address, over all routes that match it. Whatever can be got can be asked for its head."""
-    matching = [route for route in iter_route_contexts(api.routes) if route.path_regex.match(path)]
+    literal = path in api.state.literal_paths
+    matching = [route for route in iter_route_contexts(api.routes) if (route.path == path if literal else route.path_regex.match(path))]
     methods = {method for route in matching for method in route.methods or ()}
     return sorted(methods | {"HEAD"} if "GET" in methods else methods)
 

@@ -16,8 +16,8 @@ from refract.names.errors import SlugTaken
 from refract.names.models import Name
 from tests import make
 
-CLAIMERS = int(os.environ.get("REFRACT_TEST_CLAIMERS", "24"))
-ROUNDS = int(os.environ.get("REFRACT_TEST_ROUNDS", "3"))
+CLAIMERS = int(os.environ.get("REFRACT_TEST_CLAIMERS", "16"))
+ROUNDS = int(os.environ.get("REFRACT_TEST_ROUNDS", "2"))
 
 
 async def _claim(rt: Runtime, ada: User, names: list[str], start: asyncio.Event) -> str:

@@ -170,7 +170,7 @@ async def test_a_cursor_that_is_not_ours_is_malformed(client: AsyncClient, rt: R
 @on_sqlite
 @pytest.mark.parametrize(
     "path",
-    ["/api/v1/no", "/api/no", "/app/no", "/static/x/no.css", "/static/x/..%2fx.py", "/api/v1/links/not-a-number"],
+    ["/api/v1/no", "/api/no", "/app/no", "/static/x/no.css", "/static/x/..%2fx.py"],
 )
 async def test_an_address_that_leads_nowhere_says_so(client: AsyncClient, path: str) -> None:
     _problem(await client.get(path), 404, "NO_SUCH_PAGE")
@@ -188,3 +188,21 @@ async def test_a_method_that_is_not_known_comes_with_those_that_are(client: Asyn
 
     _problem(response, 405, "METHOD_NOT_ALLOWED")
     assert set(response.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
+
+
+@on_sqlite
+@pytest.mark.parametrize("moment", ["0.5", "1767225600", "tomorrow", "2026-01-01", "2026-01-01T00:00:00", "0001-01-01T00:00:00+23:59"])
+async def test_a_time_is_written_out_with_its_offset(client: AsyncClient, ada: dict[str, str], moment: str) -> None:
+    asked = await client.get("/api/v1/links", headers=ada, params={"created_after": moment})
+    body = await client.post("/api/v1/links", headers=ada, json={"destination": "https://example.com/", "expires_at": moment})
+
+    for response, field in ((asked, "created_after"), (body, "expires_at")):
+        assert [one["field"] for one in _problem(response, 422, "VALIDATION_FAILED")["errors"]] == [field]
+
+
+@pytest.mark.parametrize("moment", ["9135-05-27T19:47:32-20:40", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z"])
+async def test_a_far_moment_is_a_moment(client: AsyncClient, ada: dict[str, str], moment: str) -> None:
+    """Ids hold times of this century; a question about another one has an answer all the same."""
+    for name in ("created_after", "created_before"):
+        response = await client.get("/api/v1/links", headers=ada, params={name: moment})
+        assert response.status_code == 200, response.text

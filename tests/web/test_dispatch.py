@@ -1,6 +1,7 @@
 """Routing and reserved words are one set."""
 
 from fastapi import APIRouter
+from httpx import AsyncClient
 
 from refract.app import Application, reserved_words, routes_of
 from refract.names.grammar import SEED_WORDS
@@ -26,3 +27,10 @@ async def test_every_route_is_found_once_with_its_method(app: Application) -> No
     assert ("DELETE", "/api/v1/keys/{key_id}") in routes
     assert ("GET", "/health") in routes
     assert len(routes) == len(set(routes))
+
+
+async def test_a_path_that_is_written_out_is_no_parameter_whatever_the_method(client: AsyncClient) -> None:
+    response = await client.get("/api/v1/links/bulk")
+
+    assert response.status_code == 405
+    assert response.headers["allow"] == "POST"

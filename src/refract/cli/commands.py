@@ -6,7 +6,7 @@ import structlog
 import typer
 
 from refract import __version__
-from refract.cli import keys, migrate, serve, signin, verify
+from refract.cli import export, imports, keys, links, migrate, serve, shorten, signin, verify
 from refract.core.errors import RefractError
 from refract.core.faults import meaning
 
@@ -21,6 +21,10 @@ app.command("signin-link")(signin.signin_link)
 app.command("migrate")(migrate.migrate)
 app.command("verify")(verify.verify)
 app.add_typer(keys.app, name="keys")
+app.command("shorten")(shorten.shorten)
+app.add_typer(links.app, name="links")
+app.add_typer(export.app, name="export")
+app.add_typer(imports.app, name="import")
 
 
 @app.callback(invoke_without_command=True)
@@ -50,4 +54,5 @@ def run() -> None:
 def _say(error: RefractError) -> None:
     typer.secho(error.message, fg="red", err=True)
     for one in error.errors:
-        typer.secho(f"  {one.field}: {one.message}", err=True)
+        if one.message != error.message:
+            typer.secho(f"  {one.field}: {one.message}", err=True)

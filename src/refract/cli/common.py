@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -9,13 +10,19 @@ import typer
 from pydantic import BaseModel, ValidationError
 
 from refract import migrations
+from refract.app import build_api, reserved_words
 from refract.core.db import Database
 from refract.core.errors import Invalid
 from refract.core.log import configure_logging
 from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings, load_settings, prepare_data_dir
+from refract.identity.models import User
+from refract.identity.people import ensure_owner, person_by_email
+from refract.names.service import Namespace
 
 Result = TypeVar("Result")
+AsUser = Annotated[str | None, typer.Option("--user", help="Do it as this person. Left out: the owner.", metavar="EMAIL")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 DataDir = Annotated[
     Path | None,
     typer.Option(
@@ -26,6 +33,12 @@ DataDir = Annotated[
     ),
 ]
 Body = TypeVar("Body", bound=BaseModel)
+_OPTIONS = {"names": "name", "tags": "tag", "redirect_status": "status", "expires_at": "expires", "scopes": "scope"}
+"""Fields of the API whose options are called otherwise."""
+
+
+class BadValue(Invalid):
+    """{problem}"""
 
 
 class BadOption(Invalid):
@@ -39,7 +52,8 @@ def checked(model: type[Body], **given: object) -> Body:
     except ValidationError as wrong:
         first = wrong.errors()[0]
         why = first["msg"].removeprefix("Value error, ").rstrip(".")
-        raise BadOption(name=str(first["loc"][0]).replace("_", "-"), why=f"{why}.") from wrong
+        field = str(first["loc"][0])
+        raise BadOption(name=_OPTIONS.get(field, field).replace("_", "-"), why=f"{why}.") from wrong
 
 
 def command_settings(data_dir: Path | None, **given: object) -> Settings:
@@ -63,3 +77,31 @@ def on_data(settings: Settings, work: Callable[[Runtime], Awaitable[Result]]) ->
             return await work(rt)
 
     return asyncio.run(run())
+
+
+async def acting(rt: Runtime, email: str | None) -> User:
+    """Whoever a command acts as."""
+    async with rt.db.write() as session:
+        return await person_by_email(session, email) if email else (await ensure_owner(session, rt))[0]
+
+
+def namespace(rt: Runtime) -> Namespace:
+    """Names as the server gives them: the same words are reserved."""
+    return Namespace(rt.ids, rt.clock, reserved_words(build_api(rt)))
+
+
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """`30d` from now, a day (until its end, UTC) or a moment; without a time zone UTC is meant."""
+    count, unit = text[:-1], text[-1:]
+    try:
+        if count.isascii() and count.isdigit() and unit in _UNITS:
+            return now + int(count) * _UNITS[unit]
+        read = datetime.fromisoformat(text)
+        if len(text) == len("2026-12-31"):
+            return datetime.combine(read, time(23, 59, 59), UTC)
+        return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as wrong:
+        raise BadValue(problem=f'"{text}" is not a time: write 30d, 2026-12-31 or 2026-12-31T18:00:00Z.') from wrong

@@ -6,21 +6,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from refract.cli.common import DataDir, checked, command_settings, on_data
+from refract.cli.common import DataDir, acting, checked, command_settings, on_data
 from refract.core.runtime import Runtime
 from refract.identity import audit, keys
 from refract.identity.errors import KeyNotFound
-from refract.identity.models import ApiKey, Scope, User
-from refract.identity.people import ensure_owner, person_by_email
+from refract.identity.models import ApiKey, Scope
 from refract.identity.schemas import KeyCreate
 
 app = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
 Person = Annotated[str | None, typer.Option("--user", help="Whose key. Left out: the owner's.", metavar="EMAIL")]
-
-
-async def _person(rt: Runtime, email: str | None) -> User:
-    async with rt.db.write() as session:
-        return await person_by_email(session, email) if email else (await ensure_owner(session, rt))[0]
 
 
 @app.command("create")
@@ -37,7 +31,7 @@ def create(
     new = checked(KeyCreate, name=name, **({"scopes": scope} if scope else {}))
 
     async def run(rt: Runtime) -> str:
-        person = await _person(rt, user)
+        person = await acting(rt, user)
         async with rt.db.write() as session:
             row, clear = await keys.create_key(session, rt, person, new.name, new.scopes)
             await audit.note(session, rt, "key.created", actor=person, target=row.key_prefix, detail="command line")
@@ -52,7 +46,7 @@ def list_keys(user: Person = None, data_dir: DataDir = None) -> None:
     settings = command_settings(data_dir)
 
     async def run(rt: Runtime) -> list[ApiKey]:
-        person = await _person(rt, user)
+        person = await acting(rt, user)
         async with rt.db.read() as session:
             return await keys.keys_of(session, person, revoked_too=True)
 
@@ -86,7 +80,7 @@ def revoke(
     settings = command_settings(data_dir)
 
     async def run(rt: Runtime) -> ApiKey:
-        person = await _person(rt, user)
+        person = await acting(rt, user)
         async with rt.db.write() as session:
             matching = [
                 one for one in await keys.keys_of(session, person) if str(one.id) == which or one.key_prefix == which.rstrip("…")[:16]

@@ -36,8 +36,26 @@ async def serve_process(
             gc.collect()
             gc.freeze()  # what was loaded stays: no later collection, which holds up every request, goes through it again
             if lifeline is not None:
-                asyncio.get_running_loop().add_reader(lifeline, server.stop)
-            await server.run_until_stopped(listener, ready)
+                _stop_with_parent(server, lifeline)
+            _settle_memory()
+            await server.run_until_stopped(listener, ready, shared=lifeline is not None)
+
+
+def _settle_memory() -> None:
+    """What start-up made stays for good: the collector need not walk over it again and again while requests wait."""
+    gc.collect()
+    gc.freeze()
+
+
+def _stop_with_parent(server: GracefulServer, lifeline: int) -> None:
+    """Heard once: the end of a pipe stays readable, and a second stop would be a hasty one."""
+    loop = asyncio.get_running_loop()
+
+    def parent_is_gone() -> None:
+        loop.remove_reader(lifeline)
+        server.stop()
+
+    loop.add_reader(lifeline, parent_is_gone)
 
 
 def make_node(rt: Runtime) -> Node:

@@ -1,10 +1,22 @@
 """The shapes that every body and answer share."""
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+)
 
+from refract.core.errors import FieldError
 from refract.core.ids import MAX_ID
 
 
@@ -26,14 +38,18 @@ Id = Annotated[
 """A Snowflake: a number in Python, decimal text in JSON, since JavaScript cannot hold it."""
 
 
+_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
 def _written_out(value: Any) -> Any:
-    if not isinstance(value, str | datetime) or (isinstance(value, str) and "T" not in value.upper()):
-        problem = "Write a moment as RFC 3339 has it, with date, time and zone, such as 2030-12-31T18:00:00Z."
-        raise ValueError(problem)
-    return value
+    """Times are text with their offset; a bare number could mean seconds or milliseconds."""
+    if isinstance(value, datetime) or (isinstance(value, str) and _RFC_3339.fullmatch(value.strip())):
+        return value
+    problem = "Write the time as RFC 3339 with its offset, such as 2030-01-31T12:00:00Z."
+    raise ValueError(problem)
 
 
-def _in_utc(moment: datetime) -> datetime:
+def _utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError as wrong:
@@ -41,8 +57,13 @@ def _in_utc(moment: datetime) -> datetime:
         raise ValueError(problem) from wrong
 
 
-When = Annotated[AwareDatetime, BeforeValidator(_written_out), AfterValidator(_in_utc), Field(examples=["2030-12-31T18:00:00Z"])]
-"""A moment that somebody sends: RFC 3339 with a zone. Bare numbers, which could be anything, are refused."""
+Timestamp = Annotated[
+    AwareDatetime,
+    BeforeValidator(_written_out),
+    AfterValidator(_utc),
+    Field(examples=["2030-01-31T12:00:00Z"]),
+]
+"""A moment as programs send it, in UTC once it is ours."""
 
 
 class Input(BaseModel):
@@ -55,3 +76,14 @@ class Output(BaseModel):
     """An answer, readable from a row."""
 
     model_config = ConfigDict(from_attributes=True)
+
+
+def field_errors(error: ValidationError) -> list[FieldError]:
+    """What is wrong with some values, field by field, in sentences."""
+    return [FieldError(".".join(map(str, one["loc"])), _sentence(one["type"], one["msg"])) for one in error.errors()]
+
+
+def _sentence(kind: str, message: str) -> str:
+    if kind in ("missing", "extra_forbidden"):
+        return "This field is needed." if kind == "missing" else "There is no such field."
+    return f"{message.removeprefix('Value error, ').rstrip('.')}."

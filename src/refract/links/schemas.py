@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from refract.core.schema import Id, Input, Output, When
+from refract.core.schema import Id, Input, Output, Timestamp
 from refract.links.models import LinkState, Visibility
 
 MOST_NAMES = 50
@@ -38,7 +38,7 @@ class LinkCreate(Input):
     redirect_status: RedirectStatus = 302
     visibility: Visibility | None = Field(default=None, description="Left out: what the operator has set, `unlisted` by default.")
     forward_query: bool = Field(default=False, description="Merge the query of the request into the destination's.")
-    expires_at: When | None = None
+    expires_at: Timestamp | None = None
     find_if_exists: bool = Field(
         default=False, description="Answer my link with this destination, if there is one, instead of making another."
     )
@@ -54,7 +54,7 @@ class LinkPatch(Input):
     redirect_status: RedirectStatus | SkipJsonSchema[None] = None
     visibility: Visibility | SkipJsonSchema[None] = None
     forward_query: bool | SkipJsonSchema[None] = None
-    expires_at: When | None = None
+    expires_at: Timestamp | None = None
 
     @field_validator("destination", "tags", "redirect_status", "visibility", "forward_query")
     @classmethod
@@ -156,7 +156,7 @@ class BulkResult(Output):
 class Renewal(Input):
     """A new end, or none."""
 
-    expires_at: When | None = None
+    expires_at: Timestamp | None = None
 
 
 class PersonIn(Input):

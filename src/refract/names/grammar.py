@@ -49,6 +49,7 @@ SEED_WORDS = (
 
 _LINK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
 _LIST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{2,39}")
+_KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,49}")
 _CODE = re.compile(r"[a-z0-9]{1,11}")
 _VALUES = {character: value for value, character in enumerate(ALPHABET)}
 
@@ -56,6 +57,12 @@ _VALUES = {character: value for value, character in enumerate(ALPHABET)}
 def name_key(text: str) -> str:
     """The form under which names are compared: case does not count, and `_` is `-`."""
     return fold(text).replace("_", "-")
+
+
+def possible_key(typed: str) -> str | None:
+    """The comparison key of what was typed, if a name could have it: most of what strangers ask for never needs a query."""
+    key = name_key(typed) if len(typed) <= LONGEST_LINK_NAME else ""
+    return key if _KEY.fullmatch(key) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +77,8 @@ class Reserved:
         firsts = (path.strip("/").split("/", 1)[0] for path in paths)
         return cls(frozenset(name_key(word) for word in [*SEED_WORDS, *firsts] if word and "{" not in word))
 
-    def __contains__(self, name: str) -> bool:
-        return name_key(name) in self.keys
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name_key(name) in self.keys
 
 
 def check(name: str, kind: Kind, reserved: Reserved) -> str:

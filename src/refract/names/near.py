@@ -5,10 +5,17 @@ unchanged in whatever was typed, moved by at most two places. Each name keeps it
 cut into every piece that could be such a part, and the pieces are looked up.
 """
 
+import re
+
 MOST_EDITS = 2
 SHORTEST = 2
 LONGEST = 52
 """The longest name and two characters too many."""
+
+
+def readable(key: str) -> str:
+    """A key with a question mark for every character that no name has: it counts as a wrong one, and no database stumbles over it."""
+    return re.sub(r"[^a-z0-9-]", "?", key)
 
 
 def parts(key: str) -> tuple[str, str, str]:

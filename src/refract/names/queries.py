@@ -1,9 +1,9 @@
 """Questions about names."""
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection
+from dataclasses import dataclass
 
-from sqlalchemy import BigInteger, ColumnElement, column, func, select, table
+from sqlalchemy import BigInteger, column, func, select, table
 
 from refract.core.db import ReadSession
 from refract.core.rows import slices
@@ -11,7 +11,6 @@ from refract.names import near
 from refract.names.grammar import name_key
 from refract.names.models import Kind, Name
 
-SUGGESTIONS = 3
 _MOST_LOOKALIKES = 500
 _links = table("links", column("id", BigInteger))
 """Codes are made of the ids in this table, which belongs to a feature above; nothing else of it is known here."""
@@ -49,25 +48,30 @@ async def lowest_id(session: ReadSession) -> int | None:
     return lowest
 
 
-async def did_you_mean(session: ReadSession, typed: str, may_see: ColumnElement[bool], most: int = SUGGESTIONS) -> list[str]:
-    """Up to three names that somebody may have meant: at most two edits away, the nearest first, equally near ones by name.
+@dataclass(frozen=True, slots=True, order=True)
+class Lookalike:
+    """A name near to what was typed; in the order in which they are offered."""
 
-    `may_see` limits the answer to what the visitor may know of. The cost is bounded: three indexed look-ups of at most 500 rows each.
+    edits: int
+    key: str
+    name: str
+    kind: str
+    target_id: int
+
+
+async def lookalikes(session: ReadSession, typed: str) -> list[Lookalike]:
+    """Names at most two edits away from what was typed, the nearest first, equally near ones by name; never the typed one itself.
+
+    The cost is bounded, however many names there are: three indexed look-ups of at most 500 rows each.
     """
-    key = name_key(typed)
+    key = near.readable(name_key(typed[: near.LONGEST + 1]))
     if not near.SHORTEST <= len(key) <= near.LONGEST:
         return []
-    candidates: dict[str, str] = {}
+    found: set[Lookalike] = set()
     for part, wanted in zip((Name.head, Name.middle, Name.tail), near.pieces(key), strict=True):
-        candidates |= await _with_part(session, part, wanted, may_see)
-    ranked = []
-    for other, name in candidates.items():
-        edits = near.distance(key, other)
-        if other != key and edits is not None and edits < max(len(key), len(other)):  # something must have been typed right
-            ranked.append((edits, other, name))
-    return [name for _, _, name in sorted(ranked)[:most]]
-
-
-async def _with_part(session: ReadSession, part: Any, wanted: Sequence[str], may_see: ColumnElement[bool]) -> dict[str, str]:
-    question = select(Name.key, Name.name).where(part.in_(wanted), may_see).limit(_MOST_LOOKALIKES)
-    return dict((await session.execute(question)).all())
+        question = select(Name.key, Name.name, Name.kind, Name.target_id).where(part.in_(wanted)).limit(_MOST_LOOKALIKES)
+        for other, name, kind, target_id in await session.execute(question):
+            edits = near.distance(key, other)
+            if edits and edits < max(len(key), len(other)):  # something must have been typed right
+                found.add(Lookalike(edits, other, name, kind, target_id))
+    return sorted(found)

@@ -15,7 +15,7 @@ from refract.core.ids import IdSource, decode, encode, first_id_at
 from refract.core.rows import insert_or_skip, slices
 from refract.names import near, queries
 from refract.names.errors import SlugTaken
-from refract.names.grammar import FORGIVEN, Reserved, check, could_be_code, name_key, spellings
+from refract.names.grammar import FORGIVEN, Reserved, check, could_be_code, name_key, possible_key, spellings
 from refract.names.models import Kind, Name
 from refract.names.schemas import NameAvailability
 
@@ -34,9 +34,9 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """One way to understand what was asked for: as a name, or as a code."""
+    """One way to understand what was asked for: as a name, as a code, or as either."""
 
-    key: str
+    key: str | None
     link_id: int | None
     forgiven: bool
 
@@ -46,11 +46,9 @@ def lookups(typed: str) -> list[Lookup]:
 
     In each of them the name comes first, then the code.
     """
-    ways = [Lookup(name_key(typed), decode(typed), forgiven=False)]
     stripped = typed.rstrip(FORGIVEN)
-    if stripped and stripped != typed:
-        ways.append(Lookup(name_key(stripped), decode(stripped), forgiven=True))
-    return ways
+    ways = [Lookup(possible_key(text), decode(text), text != typed) for text in dict.fromkeys((typed, stripped))]
+    return [way for way in ways if way.key is not None or way.link_id is not None]
 
 
 async def claim(session: WriteSession, space: Namespace, kind: Kind, wishes: Mapping[int, Sequence[str]]) -> dict[int, RefractError]:

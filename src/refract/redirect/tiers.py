@@ -25,6 +25,9 @@ AWAY_SECONDS = 0.5
 HELPED = 50
 HELPED_PER_SECOND = 10
 
+LINGER_TURNS = 5
+"""An answer needs a few turns of the event loop to reach the table; who asks meanwhile is given it too."""
+
 
 class SharedTier(Protocol):
     """A cache between this process and the database that other processes fill too. It never holds a secure link."""
@@ -93,10 +96,18 @@ class Tiers:
             return []
 
     def _landed(self, text: str, flight: asyncio.Task[Found | None]) -> None:
-        if self._flights.get(text) is flight:
+        well = not flight.cancelled() and flight.exception() is None
+        if not well:
+            self.failed += not flight.cancelled()
+        self._linger(text, flight, LINGER_TURNS if well and flight.result() is not None else 0)
+
+    def _linger(self, text: str, flight: asyncio.Task[Found | None], turns: int) -> None:
+        if self._flights.get(text) is not flight:
+            return
+        if turns:
+            asyncio.get_running_loop().call_soon(self._linger, text, flight, turns - 1)
+        else:
             del self._flights[text]
-        if not flight.cancelled() and flight.exception() is not None:
-            self.failed += 1
 
     async def _read(self, text: str) -> Found | None:
         began = self._now()

@@ -11,6 +11,8 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from refract.core.errors import StoreBusy
 from refract.web.idempotency import answer_once
@@ -85,6 +87,12 @@ def clean_text(text: str) -> bool:
 
 class PageRoute(APIRoute):
     """Every route that people's browsers use. An endpoint opens its transaction with `rt.db.write()` and knows nothing of this."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """An address that is written out (`/links/bulk`) is never a parameter's value (`/links/{link_id}`), whatever the method."""
+        if self.param_convertors and scope["path"] in getattr(scope["app"].state, "literal_paths", ()):
+            return Match.NONE, {}
+        return super().matches(scope)
 
     def get_route_handler(self) -> Handler:
         answer = self.answer_with(super().get_route_handler())

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request
-from starlette.convertors import Convertor, register_url_convertor
 
 from refract.core.errors import Malformed, Stale
 from refract.core.page import DEFAULT_LIMIT, MAX_CURSOR, MAX_LIMIT
@@ -17,21 +16,6 @@ def _runtime(request: Request) -> Runtime:
 
 
 Rt = Annotated[Runtime, Depends(_runtime)]
-
-
-class _IdConvertor(Convertor[str]):
-    """`{link_id:id}` in a path matches digits alone, so that a word beside it can be an address of its own (`/links/bulk`)."""
-
-    regex = "[0-9]{1,19}"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
-
-
-register_url_convertor("id", _IdConvertor())
 
 
 def api_router(prefix: str, tag: str) -> APIRouter:

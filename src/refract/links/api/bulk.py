@@ -1,6 +1,5 @@
 """A thousand links in one call, each row with its own result."""
 
-import contextlib
 from typing import Any
 
 from pydantic import ValidationError
@@ -27,6 +26,10 @@ Outcome = Made | RefractError
 class _DryRun(Exception):
     """Ends a transaction that must not be kept."""
 
+    def __init__(self, result: BulkResult) -> None:
+        super().__init__()
+        self.result = result
+
 
 @router.post("/bulk", responses=GUARDED)
 async def create_links(
@@ -40,12 +43,15 @@ async def create_links(
     rows = await judge(rt, asked.links)
     wishes = {index: row for index, row in enumerate(rows) if isinstance(row, Wish)}
     outcomes: dict[int, Outcome] = {index: row for index, row in enumerate(rows) if isinstance(row, RefractError)}
-    with contextlib.suppress(_DryRun):
+    try:
         async with rt.db.write() as session:
             outcomes |= await _create(session, rt, space, actor.user, wishes)
+            result = _report(rt, outcomes, len(rows))  # in here: after a roll-back there is nothing left to report
             if asked.dry_run:
-                raise _DryRun
-    return _report(rt, outcomes, len(rows))
+                raise _DryRun(result)
+    except _DryRun as dry:
+        return dry.result
+    return result
 
 
 async def judge(rt: Runtime, rows: list[dict[str, Any]]) -> list[Wish | RefractError]:

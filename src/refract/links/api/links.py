@@ -6,7 +6,7 @@ from fastapi import Query, Response
 
 from refract.core.errors import Stale
 from refract.core.page import Cursors, InvalidCursor
-from refract.core.schema import Id, When
+from refract.core.schema import Id, Timestamp
 from refract.identity.access import Right
 from refract.identity.actors import Reader, Writer
 from refract.identity.errors import AdministratorsOnly
@@ -62,9 +62,11 @@ async def list_links(
     status: Annotated[LinkState | None, Query(description="As it is now; left out, everything but deleted links.")] = None,
     tag: Annotated[str | None, Query(max_length=200, description="A shared tag.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Words that name, title, notes or destination must contain.")] = None,
-    sort: Annotated[Sort, Query(description="The newest or the most first.")] = Sort.CREATED,
-    created_after: Annotated[When | None, Query(description="Made at this moment or later.")] = None,
-    created_before: Annotated[When | None, Query(description="Made before this moment.")] = None,
+    sort: Annotated[
+        Sort, Query(description="What comes first: the newest, the last changed, the most or the last clicked.")
+    ] = Sort.CREATED,
+    created_after: Annotated[Timestamp | None, Query(description="Made at this moment or later.")] = None,
+    created_before: Annotated[Timestamp | None, Query(description="Made before this moment.")] = None,
 ) -> LinkPage:
     """My links, those shared with me, everybody's public ones, or for administrators all; newest or most first."""
     if owner == OwnerFilter.ALL and not actor.is_admin:
@@ -79,7 +81,7 @@ async def list_links(
     return LinkPage(items=items, next_cursor=page.next_cursor)
 
 
-@router.get("/{link_id:id}", responses=GUARDED | problems(LinkNotFound))
+@router.get("/{link_id}", responses=GUARDED | problems(LinkNotFound))
 async def read_link(link_id: Id, actor: Reader, rt: Rt, response: Response) -> LinkOut:
     """One link."""
     async with rt.db.read() as session:
@@ -90,7 +92,7 @@ async def read_link(link_id: Id, actor: Reader, rt: Rt, response: Response) -> L
     return out
 
 
-@router.patch("/{link_id:id}", responses=problems(*ASKING, *_BAD_LINK, LinkNotFound, NotYours, Stale, BadETag, InvalidStateTransition))
+@router.patch("/{link_id}", responses=problems(*ASKING, *_BAD_LINK, LinkNotFound, NotYours, Stale, BadETag, InvalidStateTransition))
 async def change_link(
     link_id: Id, changes: LinkPatch, actor: Writer, rt: Rt, space: Space, response: Response, if_match: IfMatch = None
 ) -> LinkOut:
@@ -105,7 +107,7 @@ async def change_link(
     return out
 
 
-@router.delete("/{link_id:id}", status_code=204, responses=ON_A_LINK | problems(Stale, BadETag))
+@router.delete("/{link_id}", status_code=204, responses=ON_A_LINK | problems(Stale, BadETag))
 async def delete_link(link_id: Id, actor: Writer, rt: Rt, if_match: IfMatch = None) -> Response:
     """Delete a link: it answers 410, its history and names stay, and it can be undone within 24 hours."""
     async with rt.db.write() as session:

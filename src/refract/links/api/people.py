@@ -1,6 +1,8 @@
 """Owners, shares, transfer, history."""
 
-from fastapi import Response
+from typing import Annotated
+
+from fastapi import Path, Response
 
 from refract.core.page import Cursors, InvalidCursor
 from refract.core.schema import Id
@@ -121,7 +123,7 @@ async def read_history(link_id: Id, actor: Reader, rt: Rt, limit: Limit = PAGE, 
 )
 async def revert_link(
     link_id: Id,
-    version: int,
+    version: Annotated[int, Path(ge=1, le=2_147_483_647)],
     actor: Writer,
     rt: Rt,
     space: Space,

@@ -16,19 +16,24 @@ from refract.links.queries.find import (
     visible_tags,
 )
 from refract.links.queries.pages import LinkQuestion, OwnerFilter, Sort, page_of_links
+from refract.links.queries.stream import Known, buried, known_links, links_after
 
 __all__ = [
     "Card",
+    "Known",
     "LinkQuestion",
     "OwnerFilter",
     "Resolution",
     "Sort",
+    "buried",
     "card_of",
     "cards_of",
     "did_you_mean",
     "find_link",
     "history_of",
     "in_state",
+    "known_links",
+    "links_after",
     "live_links_to",
     "owners_of",
     "page_of_links",

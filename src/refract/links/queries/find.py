@@ -11,13 +11,18 @@ from refract.core.db import ReadSession
 from refract.core.rows import slices
 from refract.identity.access import Right
 from refract.identity.models import User
+from refract.links import history
 from refract.links.access import Standing, Who, owned_by, standing_of, visible_to
 from refract.links.errors import LinkNotFound, VersionNotFound
 from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkState, LinkTag
-from refract.names import queries as name_queries
-from refract.names.models import Kind, Name
+from refract.links.queries.cards import tag_names
+from refract.names.models import Kind
+from refract.names.queries import find_names, lookalikes, names_of
 from refract.names.service import lookups
 from refract.tags.models import SHARED_SPACE, Tag
+
+SUGGESTIONS = 3
+_MOST_CONSIDERED = 200
 
 
 def in_state(state: LinkState, now: datetime) -> ColumnElement[bool]:
@@ -57,13 +62,13 @@ class Resolution:
 async def resolve(session: ReadSession, typed: str) -> Resolution | None:
     """Exact name, then canonical code, then the same without trailing punctuation; None when nobody is meant. Two queries."""
     ways = lookups(typed)
-    names = await name_queries.find_names(session, {way.key for way in ways})
+    names = await find_names(session, {way.key for way in ways if way.key is not None})
     wanted = {way.link_id for way in ways if way.link_id is not None} | {
         name.target_id for name in names.values() if name.kind == Kind.LINK
     }
     links = {link.id: link for link in await session.scalars(select(Link).where(Link.id.in_(sorted(wanted))))} if wanted else {}
     for way in ways:
-        name = names.get(way.key)
+        name = names.get(way.key) if way.key is not None else None
         if name is not None and (name.kind == Kind.LIST or name.target_id in links):
             return Resolution(Kind(name.kind), name.target_id, links.get(name.target_id), "forgiven" if way.forgiven else "name")
         if way.link_id in links:
@@ -73,8 +78,11 @@ async def resolve(session: ReadSession, typed: str) -> Resolution | None:
 
 async def did_you_mean(session: ReadSession, typed: str, who: Who | None, now: datetime) -> list[str]:
     """Up to three names near to what was typed, of live links that the visitor may know of, and of published lists."""
-    offered = select(Link.id).where(Link.id == Name.target_id, in_state(LinkState.ACTIVE, now), visible_to(who)).exists()
-    return await name_queries.did_you_mean(session, typed, or_(Name.kind == Kind.LIST, offered))
+    near = (await lookalikes(session, typed))[:_MOST_CONSIDERED]
+    ids = [one.target_id for one in near if one.kind == Kind.LINK]
+    offered = select(Link.id).where(Link.id.in_(ids), in_state(LinkState.ACTIVE, now), visible_to(who))
+    seen = set(await session.scalars(offered)) if ids else set()
+    return [one.name for one in near if one.kind == Kind.LIST or one.target_id in seen][:SUGGESTIONS]
 
 
 async def live_links_to(session: ReadSession, user_id: int, digests: Collection[str], now: datetime) -> list[Link]:
@@ -103,18 +111,38 @@ async def history_of(session: ReadSession, link_id: int, limit: int, before: int
     question = select(LinkChange).where(LinkChange.link_id == link_id)
     if before is not None:
         question = question.where(LinkChange.version < before)
-    return list(await session.scalars(question.order_by(LinkChange.version.desc()).limit(limit)))
+    rows = list(await session.scalars(question.order_by(LinkChange.version.desc()).limit(limit)))
+    if not rows and (before is None or before > 1):
+        first = await _unchanged(session, link_id)
+        return [first] if first is not None else []
+    return rows
 
 
 async def version_of(session: ReadSession, link_id: int, version: int) -> LinkChange:
     found = await session.get(LinkChange, (link_id, version))
+    if found is None and version == 1:
+        found = await _unchanged(session, link_id)
     if found is None:
         raise VersionNotFound(version=version)
     return found
 
 
+async def creator_of(session: ReadSession, link_id: int) -> int | None:
+    """Who made a link that has not changed since: its primary owner."""
+    return await session.scalar(select(LinkOwner.user_id).where(LinkOwner.primary_link_id == link_id))
+
+
+async def _unchanged(session: ReadSession, link_id: int) -> LinkChange | None:
+    """The first version of a link that has no other."""
+    link = await find_link(session, link_id)
+    if link is None or link.version != 1:
+        return None
+    names = (await names_of(session, Kind.LINK, [link_id]))[link_id]
+    tags = (await tag_names(session, [link_id]))[link_id]
+    return history.first_version(link, names, tags, await creator_of(session, link_id))
+
+
 def visible_tags(who: Who) -> ColumnElement[bool]:
     """The shared tags on links that somebody may see. A tag without any is hidden: its name might tell what the links are about."""
     links = select(LinkTag.tag_id).join(Link, Link.id == LinkTag.link_id).where(LinkTag.tag_id == Tag.id, Link.status != LinkState.DELETED)
-    seen = links if who.is_admin else links.where(visible_to(who))
-    return and_(Tag.space == SHARED_SPACE, Tag.deleted_at.is_(None), seen.exists())
+    return and_(Tag.space == SHARED_SPACE, Tag.deleted_at.is_(None), links.where(visible_to(who)).exists())

@@ -8,11 +8,12 @@ from refract.links.service.lifecycle import delete_link, disable_link, enable_li
 from refract.links.service.naming import add_name, release_name
 from refract.links.service.people import add_owner, remove_owner, share_link, transfer_link, unshare_link
 from refract.links.service.upkeep import mark_expired, purge_links
-from refract.links.service.wishes import Wish, digest
+from refract.links.service.wishes import Kept, Wish, digest
 
 __all__ = [
     "UNDO_WITHIN",
     "Held",
+    "Kept",
     "Made",
     "Wish",
     "add_name",

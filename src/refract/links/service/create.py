@@ -15,8 +15,7 @@ from refract.core.rows import as_read, insert_rows
 from refract.identity.models import User
 from refract.links import feed, history
 from refract.links.errors import PastExpiry
-from refract.links.history import Action
-from refract.links.models import Link, LinkChange, LinkOwner, LinkState, LinkTag
+from refract.links.models import Link, LinkOwner, LinkState, LinkTag
 from refract.links.queries.cards import Card, OwnerFacts
 from refract.links.service.tagging import checked
 from refract.links.service.wishes import Wish, digest, existing, in_turn
@@ -63,7 +62,8 @@ async def create_links(session: WriteSession, space: Namespace, owner: User, wis
     for index, wish in enumerate(wishes):
         try:
             tag_names[index] = checked(wish.new.tags)
-            refuse_past(wish.new.expires_at, now)
+            if wish.kept is None:
+                refuse_past(wish.new.expires_at, now)
             pending[index] = wish
         except RefractError as problem:
             results[index] = problem
@@ -85,25 +85,32 @@ async def _make(
     session: WriteSession, space: Namespace, owner: User, wishes: Mapping[int, tuple[Wish, list[str]]]
 ) -> dict[int, Made | RefractError]:
     now = space.clock.now()
-    numbers = dict(zip(wishes, await names.free_ids(session, space, len(wishes)), strict=True))
+    numbers = await _numbers(session, space, {index: wish for index, (wish, _) in wishes.items()})
     refused = await names.claim(session, space, Kind.LINK, {numbers[index]: wish.new.names for index, (wish, _) in wishes.items()})
     granted = {index: wished for index, wished in wishes.items() if numbers[index] not in refused}
-    by_name = await tags.ensure_shared(session, space.ids, {name for _, wanted in granted.values() for name in wanted}, now)
+    by_name = await tags.ensure_shared(session, space.ids, dict.fromkeys(name for _, wanted in granted.values() for name in wanted), now)
     drafts = {index: _draft(numbers[index], wish, owner, [by_name[name] for name in wanted]) for index, (wish, wanted) in granted.items()}
     await _insert(session, owner.id, list(drafts.values()), now)
     made: dict[int, Made | RefractError] = {index: refused[number] for index, number in numbers.items() if number in refused}
     return made | {index: Made(draft.card) for index, draft in drafts.items()}
 
 
+async def _numbers(session: WriteSession, space: Namespace, wishes: Mapping[int, Wish]) -> dict[int, int]:
+    kept = {index: wish.kept.number for index, wish in wishes.items() if wish.kept is not None and wish.kept.number is not None}
+    new = [index for index in wishes if index not in kept]
+    return kept | dict(zip(new, await names.free_ids(session, space, len(new)), strict=True))
+
+
 def _draft(number: int, wish: Wish, owner: User, tags_of_link: Sequence[Tag]) -> _Draft:
     new, vetted, made = wish.new, wish.vetted, created_at(number)
+    state = LinkState.DISABLED if wish.kept is not None and wish.kept.disabled else LinkState.ACTIVE
     given: dict[str, str] = {}
     for name in new.names:
         given.setdefault(name_key(name), name)
     row = {
         "id": number, "destination": vetted.typed, "href": vetted.href, "href_digest": digest(vetted.href), "destination_host": vetted.host,
         "has_placeholders": vetted.template is not None, "title": new.title, "notes": new.notes, "redirect_status": new.redirect_status,
-        "visibility": wish.visibility, "forward_query": new.forward_query, "status": LinkState.ACTIVE.value, "disabled_by_admin": False,
+        "visibility": wish.visibility, "forward_query": new.forward_query, "status": state.value, "disabled_by_admin": False,
         "flagged": vetted.flagged, "expires_at": new.expires_at, "created_at": made, "updated_at": made, "deleted_at": None, "version": 1,
     }  # fmt: skip
     link = as_read(Link, row)
@@ -119,7 +126,6 @@ async def _insert(session: WriteSession, owner_id: int, drafts: Sequence[_Draft]
     tagged = [{"link_id": draft.card.link.id, "tag_id": tag_id} for draft in drafts for tag_id in draft.tags]
     await insert_rows(session, _table(Link), [draft.row for draft in drafts])
     await insert_rows(session, _table(LinkOwner), [_owner(link, owner_id) for link in links])
-    await insert_rows(session, _table(LinkChange), [_first_version(draft, owner_id) for draft in drafts])
     await insert_rows(session, _table(LinkTag), tagged)
     await tags.count_use(session, Counter(row["tag_id"] for row in tagged), now)
     await feed.changed(session, [feed.Change(draft.card.link.id, 1, tuple(draft.card.names)) for draft in drafts])
@@ -131,11 +137,3 @@ def _table(model: type[Any]) -> Table:
 
 def _owner(link: Link, owner_id: int) -> dict[str, Any]:
     return {"link_id": link.id, "user_id": owner_id, "primary_link_id": link.id, "added_by": owner_id, "created_at": link.created_at}
-
-
-def _first_version(draft: _Draft, owner_id: int) -> dict[str, Any]:
-    link = draft.card.link
-    return {
-        "link_id": link.id, "version": 1, "at": link.created_at, "actor_id": owner_id, "as_admin": False, "action": Action.CREATED.value,
-        "changes": {}, "snapshot": history.snapshot(link, draft.card.names, draft.tags),
-    }  # fmt: skip

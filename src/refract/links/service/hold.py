@@ -16,6 +16,7 @@ from refract.links.errors import InvalidStateTransition, LinkNotFound
 from refract.links.history import Action
 from refract.links.models import Link, LinkChange, LinkState
 from refract.links.queries.cards import tag_names
+from refract.links.queries.find import creator_of
 from refract.names.models import Kind
 from refract.names.queries import names_of
 
@@ -40,6 +41,7 @@ class Held:
     now: datetime
     before: dict[str, Any]
     names_before: tuple[str, ...]
+    first: LinkChange | None = None  # the first version, while it has not been written
 
     @property
     def state(self) -> LinkState:
@@ -57,11 +59,23 @@ class Held:
 
         `changes` tells of people, who are not part of a version's own fields.
         """
+        news = self.note(action, changes)
+        if news is None:
+            return False
+        await self.session.flush()
+        await feed.changed(self.session, [news])
+        return True
+
+    def note(self, action: Action, changes: Mapping[str, Any] | None = None) -> feed.Change | None:
+        """The same for one link of many: the caller flushes and tells for all of them at once."""
         link = self.link
         after = history.snapshot(link, self.names, self.tags)
         different = dict(changes) if changes is not None else history.difference(self.before, after)
         if not different and after == self.before:
-            return False
+            return None
+        if self.first is not None:
+            self.session.add(self.first)
+            self.first = None
         link.version += 1
         link.updated_at = self.now
         link.search_text = history.searchable(link, self.names)
@@ -77,11 +91,9 @@ class Held:
                 snapshot=after,
             )
         )
-        await self.session.flush()
         names = dict.fromkeys((*self.names_before, *self.names))
-        await feed.changed(self.session, [feed.Change(link.id, link.version, tuple(names))])
         self.before, self.names_before = after, tuple(self.names)
-        return True
+        return feed.Change(link.id, link.version, tuple(names))
 
 
 async def hold(
@@ -98,4 +110,7 @@ async def hold(
         raise Stale
     names = (await names_of(session, Kind.LINK, [link.id]))[link.id]
     tags = (await tag_names(session, [link.id]))[link.id]
-    return Held(session, who, standing, link, names, tags, now, history.snapshot(link, names, tags), tuple(names))
+    held = Held(session, who, standing, link, names, tags, now, history.snapshot(link, names, tags), tuple(names))
+    if link.version == 1 and await session.get(LinkChange, (link.id, 1)) is None:
+        held.first = history.first_version(link, names, tags, await creator_of(session, link.id))
+    return held

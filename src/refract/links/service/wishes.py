@@ -20,12 +20,22 @@ _SAID = ("redirect_status", "visibility", "forward_query", "expires_at")
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What a link keeps of its life elsewhere. One that has expired there may come all the same: it is expired here too."""
+
+    number: int | None = None
+    """Its id, and so its code. The caller has seen that nobody has it and that no new link can get it."""
+    disabled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Wish:
     """A link that somebody asks for, its destination already looked at."""
 
     new: LinkCreate
     vetted: Vetted
     visibility: str
+    kept: Kept | None = None
 
 
 def digest(href: str) -> str:

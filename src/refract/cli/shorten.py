@@ -1,0 +1,59 @@
+"""`refract shorten`."""
+
+from typing import Annotated, Any
+
+import typer
+
+from refract.cli.common import AsJson, AsUser, DataDir, checked, command_settings, moment, on_data
+from refract.cli.links.desk import at_desk
+from refract.cli.links.shown import print_json
+from refract.core.runtime import Runtime
+from refract.links.edge import look_again, wish_of
+from refract.links.models import Visibility
+from refract.links.safety import Safety
+from refract.links.schemas import LinkCreate, LinkOut
+from refract.links.service import create_link
+
+
+def shorten(
+    url: Annotated[str, typer.Argument(help="Where the link leads.", metavar="URL")],
+    *,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", help="A path of its own, such as roadmap; may be given several times.")
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title")] = None,
+    notes: Annotated[str | None, typer.Option("--notes")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="May be given several times.")] = None,
+    expires: Annotated[str | None, typer.Option("--expires", help="30d, 12h, 2026-12-31 or a moment.", metavar="WHEN")] = None,
+    status: Annotated[int | None, typer.Option("--status", help="301, 302, 307 or 308.", show_default="302")] = None,
+    visibility: Annotated[Visibility | None, typer.Option("--visibility", show_default="unlisted")] = None,
+    find_if_exists: Annotated[bool, typer.Option("--find-if-exists", help="Use my link to this address, if there is one.")] = False,
+    user: AsUser = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Make a short link and print its address, and only that, on standard output."""
+    settings = command_settings(data_dir)
+    given: dict[str, Any] = {
+        "destination": url, "names": name or [], "title": title, "notes": notes, "tags": tag or [], "find_if_exists": find_if_exists,
+    }  # fmt: skip
+    said = {"redirect_status": status, "visibility": visibility}
+    given |= {field: value for field, value in said.items() if value is not None}  # an existing link must have what is said, no more
+
+    async def run(rt: Runtime) -> LinkOut:
+        if expires is not None:
+            given["expires_at"] = moment(expires, rt.clock.now())
+        new = checked(LinkCreate, **given)
+        desk = await at_desk(rt, user)
+        vetted = await rt.part(Safety).vet_one(url)
+        wish = wish_of(rt, new, vetted)
+        async with rt.db.write() as session:
+            made = await create_link(session, desk.space, desk.person, wish)
+            await look_again(session, rt, [made])
+        return made.card.shown(settings.public_url, rt.clock.now())
+
+    link = on_data(settings, run)
+    if as_json:
+        print_json(link)
+    else:
+        typer.echo(link.short_url)

@@ -1,0 +1,22 @@
+"""Links from files: ours, and what YOURLS, Shlink and Kutt give away.
+
+`open_rows` turns a file into rows and knows nothing of a database; `bring` makes links of them, a batch at a time.
+"""
+
+from refract.links.importing.bring import Bringing, OnConflict, Outcome, Result
+from refract.links.importing.formats import Kind, Rows, open_rows
+from refract.links.importing.rows import Candidate, Row, Unreadable, UnreadableFile
+
+__all__ = [
+    "Bringing",
+    "Candidate",
+    "Kind",
+    "OnConflict",
+    "Outcome",
+    "Result",
+    "Row",
+    "Rows",
+    "Unreadable",
+    "UnreadableFile",
+    "open_rows",
+]

@@ -1,0 +1,292 @@
+"""Files become rows: true samples of each system, and what hostile files do."""
+
+import csv
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refract.core.cells import defused, restored
+from refract.links.exporting import COLUMNS, Format, Writer
+from refract.links.importing import Candidate, Kind, Row, Unreadable, UnreadableFile, open_rows
+
+SAMPLES = Path(__file__).parents[2] / "samples" / "imports"
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def rows_of(data: bytes | str, kind: Kind = Kind.AUTO, encoding: str | None = None) -> list[Row]:
+    raw = data.encode() if isinstance(data, str) else data
+    return list(open_rows(io.BytesIO(raw), NOW, kind, encoding))
+
+
+def good(rows: list[Row]) -> list[Candidate]:
+    assert all(isinstance(row, Candidate) for row in rows), rows
+    return [row for row in rows if isinstance(row, Candidate)]
+
+
+def bad(row: Row) -> Unreadable:
+    assert isinstance(row, Unreadable), row
+    return row
+
+
+@pytest.mark.parametrize(
+    ("sample", "kind", "names"),
+    [
+        ("yourls_table.csv", Kind.YOURLS, ["ozh", "1a", "docs-v2"]),
+        ("yourls_plugin.csv", Kind.YOURLS, ["ozh", "1a"]),
+        ("yourls_stats.json", Kind.YOURLS, ["ozh", "1a"]),
+        ("shlink_web.csv", Kind.SHLINK, ["abc12", "promo"]),
+        ("shlink_web_old.csv", Kind.SHLINK, ["abc12"]),
+        ("shlink_api.json", Kind.SHLINK, ["abc12", "later", "over"]),
+        ("kutt_api.json", Kind.KUTT, ["spring", "vault", "spam"]),
+    ],
+)
+def test_every_system_is_recognised_and_read(sample: str, kind: Kind, names: list[str]) -> None:
+    with (SAMPLES / sample).open("rb") as file:
+        rows = open_rows(file, NOW)
+        found = good(list(rows))
+
+    assert rows.kind is kind
+    assert [row.given["names"] for row in found] == [[name] for name in names]
+    assert all(row.given["destination"].startswith("https://") for row in found)
+    assert rows_of((SAMPLES / sample).read_bytes(), kind) == found
+
+
+def test_a_yourls_table_without_a_heading_is_read_when_told_so() -> None:
+    bare = (SAMPLES / "yourls_table.csv").read_text().split("\n", 1)[1]
+
+    assert [row.given for row in good(rows_of(bare, Kind.YOURLS))] == [
+        row.given for row in good(rows_of((SAMPLES / "yourls_table.csv").read_bytes()))
+    ]
+    with pytest.raises(UnreadableFile, match="destination"):
+        rows_of(bare)
+
+
+def test_yourls_titles_and_literal_braces() -> None:
+    rows = good(rows_of(f"keyword,url,title\na,https://example.com/{{id}},{'t' * 201}\nb,https://example.com/,NULL\n"))
+
+    assert rows[0].given["destination"] == "https://example.com/%7Bid%7D"
+    assert rows[0].given["title"] == "t" * 200
+    assert rows[0].remarks == ("title cut to 200 characters",)
+    assert "title" not in rows[1].given
+
+
+def test_what_shlink_knows_of_a_short_url() -> None:
+    first, later, over = good(rows_of((SAMPLES / "shlink_api.json").read_bytes()))
+
+    assert first.given["tags"] == ["news"]
+    assert 'The tag "c++" cannot be used' in first.remarks[0]
+    assert first.given["forward_query"] is True
+    assert first.given["expires_at"] == datetime(2099, 12, 31, 22, 59, 59, tzinfo=UTC)
+    assert later.disabled
+    assert [remark.split(":")[0] for remark in later.remarks] == [
+        "begins on 2098-01-01",
+        "its limit of visits is not kept",
+        "its redirect rules are not kept",
+    ]
+    assert over.given["expires_at"] == datetime(2020, 2, 1, tzinfo=UTC)
+
+
+def test_shlink_tags_of_both_exports() -> None:
+    assert good(rows_of((SAMPLES / "shlink_web.csv").read_bytes()))[0].given["tags"] == ["news", "Team Site"]
+    assert good(rows_of((SAMPLES / "shlink_web_old.csv").read_bytes()))[0].given["tags"] == ["one", "two"]
+
+
+def test_what_kutt_knows_of_a_link() -> None:
+    spring, vault, spam = good(rows_of((SAMPLES / "kutt_api.json").read_bytes()))
+
+    assert spring.given["title"] == "Spring campaign"
+    assert spring.given["expires_at"] == datetime(2099, 4, 16, tzinfo=UTC)
+    assert vault.given["visibility"] == "secure"  # a password must not turn into an open door
+    assert spam.disabled
+
+
+def test_a_long_kutt_description_becomes_notes() -> None:
+    record = {"address": "a", "target": "https://example.com/", "description": "d" * 2040}
+    row = good(rows_of(json.dumps({"data": [record]})))[0]
+
+    assert row.given["notes"] == "d" * 2000
+    assert row.remarks == ("notes cut to 2000 characters",)
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
+
+
+@given(_TEXT)
+def test_defusing_a_cell_can_always_be_undone(text: str) -> None:
+    assert restored(defused(text)) == text
+    assert defused(text)[:1] not in tuple("=+-@\t\r\n|%＝＋－＠")
+
+
+@pytest.mark.parametrize("form", list(Format))
+@given(_TEXT.filter(str.strip), _TEXT.filter(str.strip), st.booleans())
+def test_whatever_is_written_is_read_again(form: Format, title: str, notes: str, forward: bool) -> None:
+    record: dict[str, Any] = {
+        "id": "123456789012345678", "code": "97qS0b7N2m", "names": ["a-1", "B_2"], "destination": "https://example.com/?a=1|2",
+        "title": title, "notes": notes, "tags": ["Engineering Tools", "ä"], "status": "disabled", "visibility": "secure",
+        "redirect_status": 308, "forward_query": forward, "expires_at": "2026-12-31T23:59:59.123456Z", "created_at": "2026-01-01T00:00:00Z",
+        "owners": ["a@b.c"], "clicks": 7,
+    }  # fmt: skip
+    assert tuple(record) == COLUMNS
+    writer = Writer(form)
+
+    rows = good(rows_of(writer.head() + writer.page([record]) + writer.page([record]) + writer.tail()))
+
+    assert len(rows) == 2
+    assert rows[0].given == rows[1].given
+    assert rows[0].number == 123456789012345678
+    assert rows[0].disabled
+    assert rows[0].given == {
+        **{
+            name: record[name]
+            for name in ("destination", "names", "title", "notes", "tags", "visibility", "redirect_status", "forward_query")
+        },
+        "expires_at": datetime(2026, 12, 31, 23, 59, 59, 123456, tzinfo=UTC),
+    }
+
+
+@pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b""])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_spreadsheets_write_csv_in_many_ways(mark: bytes, end: str, delimiter: str) -> None:
+    text = end.join([delimiter.join(["Destination", " Name ", "Title"]), delimiter.join(["https://example.com/", "a", '"x, ""y"""']), ""])
+    row = good(rows_of(mark + text.encode()))[0]
+
+    assert row.given["destination"] == "https://example.com/"
+    assert row.given["names"] == ["a"]
+    assert row.given["title"] == 'x, "y"'
+    assert row.where == "line 2"
+
+
+def test_utf_16_and_a_named_encoding() -> None:
+    assert good(rows_of("destination,title\nhttps://example.com/,Größe\n".encode("utf-16")))[0].given["title"] == "Größe"
+    latin = "destination,title\nhttps://example.com/,Größe\nhttps://example.com/2,plain\n".encode("cp1252")
+    assert good(rows_of(latin, encoding="cp1252"))[0].given["title"] == "Größe"
+    refused, kept = rows_of(latin)
+    assert "save the file as UTF-8" in bad(refused).why
+    assert isinstance(kept, Candidate)
+    with pytest.raises(UnreadableFile, match="no encoding"):
+        rows_of(latin, encoding="klingon")
+
+
+def test_a_line_of_ten_megabytes_costs_itself_alone() -> None:
+    huge = f'https://example.com/1,a\n"{"x" * 10_000_000}",b\nhttps://example.com/3,c\n'
+    first, second, third = rows_of(f"destination,title\n{huge}")
+
+    assert isinstance(first, Candidate)
+    assert (bad(second).where, bad(second).why) == ("line 3", "The line is too long.")
+    assert len(bad(second).text) <= 200
+    assert isinstance(third, Candidate)
+    assert third.where == "line 4"
+
+
+def test_an_open_quote_does_not_swallow_the_rest() -> None:
+    text = 'destination,title\nhttps://example.com/1,"open\nhttps://example.com/2,b\n' + "https://example.com/3,c\n" * 3
+    rows = rows_of(text)
+
+    assert bad(rows[0]).where == "line 2"
+    assert [row.where for row in good(rows[1:])] == ["line 3", "line 4", "line 5", "line 6"]
+
+
+def test_a_record_over_several_lines_is_named_by_its_first() -> None:
+    rows = good(rows_of('destination,notes\nhttps://example.com/1,"one\ntwo\r\nthree"\nhttps://example.com/2,\n'))
+
+    assert [row.where for row in rows] == ["line 2", "line 5"]
+    assert rows[0].given["notes"] == "one\ntwo\r\nthree"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("https://example.com/,a\0b", "U+0000"),
+        ("https://example.com/,a,b,c", "4 cells"),
+        ('https://example.com/,"a"b', "cannot be read as CSV"),
+    ],
+)
+def test_bad_lines_say_why(line: str, why: str) -> None:
+    refused, kept = rows_of(f"destination,title\n{line}\nhttps://example.com/,fine\n")
+
+    assert why in bad(refused).why
+    assert isinstance(kept, Candidate)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("status", "deleted", "It is deleted"),
+        ("status", "asleep", "none of active"),
+        ("expires_at", "tomorrow", "not a moment"),
+        ("redirect_status", "3o2", "not a whole number"),
+        ("forward_query", "maybe", "neither true nor false"),
+        ("id", "x", "An id is a whole number"),
+    ],
+)
+def test_bad_cells_say_why(field: str, value: str, why: str) -> None:
+    text = io.StringIO()
+    csv.writer(text).writerows([["destination", field], ["https://example.com/", value]])
+
+    assert why in bad(rows_of(text.getvalue())[0]).why
+
+
+def test_json_lines_that_are_none() -> None:
+    lines = [
+        "",
+        '{"destination": "https://example.com/"}',
+        "{",
+        "[1]",
+        '{"destination": "\\ud800"}',
+        '{"destination": "' + "x" * 70_000 + '"}',
+    ]
+    fine, broken, no_object, surrogate, long = rows_of("\n".join(lines), Kind.JSONL)
+
+    assert isinstance(fine, Candidate)
+    assert "not JSON" in bad(broken).why
+    assert "not an object" in bad(no_object).why
+    assert "not valid text" in bad(surrogate).why
+    assert "too long" in bad(long).why
+
+
+def test_json_that_breaks_off_keeps_what_came_before() -> None:
+    text = '{"links": [{"destination": "https://example.com/1"}, {"destination": "https://exa'
+    fine, broken = rows_of(text)
+
+    assert isinstance(fine, Candidate)
+    assert bad(broken).where == "item 2"
+
+
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "hello", "<html>", '{"a": [', "5"])
+def test_files_that_are_none_of_ours_end_in_words(text: str) -> None:
+    with pytest.raises(UnreadableFile):
+        rows_of(text)
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"links": 5}', '{"links": {}}', "[1, 2]", '{"data": {"data": {"data": {}}}}'])
+def test_documents_without_links_have_none(text: str) -> None:
+    assert not [row for row in rows_of(text, Kind.JSON) if isinstance(row, Candidate)]
+
+
+def test_a_record_across_the_pieces_a_file_is_read_in() -> None:
+    records = [{"destination": f"https://example.com/{number}", "notes": "n" * 1990} for number in range(200)]
+
+    rows = good(rows_of(json.dumps(records)))
+
+    assert [row.given["destination"] for row in rows] == [record["destination"] for record in records]
+
+
+def test_columns_that_mean_nothing_are_named() -> None:
+    rows = open_rows(io.BytesIO(b"destination,colour,clicks\nhttps://example.com/,red,5\n"), NOW)
+
+    assert good(list(rows))
+    assert rows.unread == ["colour"]
+
+
+def test_a_system_that_did_not_write_the_file() -> None:
+    with pytest.raises(UnreadableFile, match="not those of kutt"):
+        rows_of((SAMPLES / "yourls_table.csv").read_bytes(), Kind.KUTT)
+    with pytest.raises(UnreadableFile, match="destination"):
+        rows_of((SAMPLES / "yourls_table.csv").read_bytes(), Kind.CSV)

@@ -1,0 +1,106 @@
+"""A hundred thousand links, put in by the database itself so that it takes seconds."""
+
+import random
+from typing import Any, cast
+
+from sqlalchemy import Table, text
+
+from refract.core.db import WriteSession
+from refract.core.ids import first_id_at
+from refract.core.rows import insert_rows
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.names import near
+from refract.names.models import Name
+from refract.tags.models import Tag
+from tests import make
+
+COUNT = 100_000
+PEOPLE = 2_000
+STEP = 1 << 22
+"""One link a millisecond."""
+
+_DIGITS = "(" + " UNION ALL ".join(f"SELECT {digit} AS d" for digit in range(10)) + ")"
+_JOINED = " CROSS JOIN ".join(f"{_DIGITS} {place}" for place in "abcef")
+_NUMBERS = f"(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d AS i FROM {_JOINED}) n"  # noqa: S608
+_SECOND = {
+    "sqlite": "strftime('%Y-%m-%d %H:%M:%f000', julianday(:now) + i / 86400.0)",
+    "postgresql": "CAST(:now AS timestamptz) + i * interval '1 second'",
+    "mysql": "DATE_ADD(:now, INTERVAL i SECOND)",
+}
+_TEXT = {"sqlite": "'{0}' || i", "postgresql": "'{0}' || i", "mysql": "CONCAT('{0}', i)"}
+
+
+async def hundred_thousand_links(rt: Runtime) -> tuple[User, int]:
+    """2,000 people with 50 links each; some links public, disabled, expired, deleted, tagged, shared, clicked.
+
+    Answers one of the people, and the first link's id.
+    """
+    first, now = first_id_at(rt.clock.now()), rt.clock.now()
+    async with rt.db.write() as session:
+        people = [make.somebody(rt, f"person-{number}") for number in range(PEOPLE)]
+        session.add_all(people)
+        tags = [
+            Tag(id=rt.ids.next_id(), scope="shared", space=0, key=f"t{number}", name=f"T{number}", name_key=f"t{number}", created_at=now)
+            for number in range(50)
+        ]
+        session.add_all(tags)
+        await session.flush()
+        for table, columns in _rows(rt.db.dialect, first, people[0].id, tags[0].id).items():
+            chosen = columns.pop("where", "1 = 1")
+            statement = f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(columns.values())} FROM {_NUMBERS} WHERE {chosen}"  # noqa: S608
+            plain = now if rt.db.dialect == "postgresql" else now.replace(tzinfo=None)
+            shown = plain.isoformat(" ") if rt.db.dialect == "sqlite" else plain
+            await session.execute(text(statement), {"now": shown} if ":now" in statement else {})
+        await _names(session, rt, first)
+    await _gather_statistics(rt)
+    return people[0], first
+
+
+def _rows(dialect: str, first: int, user: int, tag: int) -> dict[str, dict[str, str]]:
+    """For each table its columns, as expressions over the number `i`."""
+    number = f"{first} + CAST(i AS {'SIGNED' if dialect == 'mysql' else 'BIGINT'}) * {STEP}"
+    second, words = _SECOND[dialect], _TEXT[dialect]
+    now = "CAST(:now AS timestamptz)" if dialect == "postgresql" else ":now"
+    state = "CASE i % 30 WHEN 1 THEN 'disabled' WHEN 2 THEN 'expired' WHEN 3 THEN 'deleted' ELSE 'active' END"
+    return {
+        "links": {
+            "id": number, "destination": "'https://example.com/'", "href": "'https://example.com/'", "href_digest": words.format("digest-"),
+            "destination_host": words.format("host-"), "has_placeholders": "FALSE", "redirect_status": "302",
+            "visibility": "CASE WHEN i % 20 = 7 THEN 'public' ELSE 'unlisted' END", "forward_query": "FALSE", "status": state,
+            "disabled_by_admin": "FALSE", "flagged": "FALSE", "expires_at": f"CASE WHEN i % 10 = 2 THEN {second} END", "created_at": second,
+            "updated_at": second, "deleted_at": f"CASE WHEN i % 30 = 3 THEN {second} END", "version": "1",
+            "search_text": words.format("words "),
+        },
+        "link_owners": {"link_id": number, "user_id": f"{user} + i % {PEOPLE}", "primary_link_id": number, "created_at": now},
+        "link_shares": {"link_id": number, "user_id": f"{user} + i % 7", "created_at": now, "where": "i % 200 = 5"},
+        "link_tags": {"link_id": number, "tag_id": f"{tag} + i % 50", "where": "i % 3 = 0"},
+        "link_totals": {
+            "link_id": number, "total_clicks": "i % 977", "bot_clicks": "0", "last_clicked_at": second, "where": "i % 2 = 0",
+        },
+        "link_history": {
+            "link_id": number, "version": "1", "at": now, "actor_id": f"{user}", "as_admin": "FALSE", "action": "'created'",
+            "changes": "'{}'", "snapshot": "'{}'",
+        },
+    }  # fmt: skip
+
+
+async def _names(session: WriteSession, rt: Runtime, first: int) -> None:
+    chance = random.Random(7)
+    rows: list[dict[str, Any]] = []
+    for number in range(COUNT):
+        key = f"{''.join(chance.choices('abcdefghijklmnoprstuvwy', k=chance.randint(2, 9)))}-{number}"
+        head, middle, tail = near.parts(key)
+        parts = {"head": head, "middle": middle, "tail": tail}
+        rows.append({"key": key, "name": key, "kind": "link", "target_id": first + number * STEP, "created_at": rt.clock.now(), **parts})
+    await insert_rows(session, cast("Table", Name.__table__), rows)
+
+
+async def _gather_statistics(rt: Runtime) -> None:
+    """Servers do so by themselves after a while; SQLite has none unless asked, so it must do without."""
+    if rt.db.dialect == "sqlite":
+        return
+    tables = "links, names, link_owners, link_shares, link_tags, link_totals, link_history, tags, users"
+    async with rt.db.engine.connect() as connection:
+        await connection.execute(text(f"ANALYZE {'TABLE ' if rt.db.dialect == 'mysql' else ''}{tables}"))
+        await connection.commit()

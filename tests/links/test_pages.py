@@ -1,0 +1,222 @@
+"""Lists of links: filters, orders, cursors, search, and the number of queries."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from refract.core.clock import ManualClock
+from refract.core.db import count_statements
+from refract.core.page import Cursors, InvalidCursor
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.links import queries, service
+from refract.links.models import Link, LinkState, LinkTotals
+from refract.links.queries import LinkQuestion, OwnerFilter, Sort
+from refract.links.schemas import LinkPatch
+from tests import make
+
+
+async def _all(rt: Runtime, user: User, limit: int = 200, *, admin: bool = False, **asked: Any) -> list[str]:
+    """The titles of all pages, read page by page."""
+    titles: list[str] = []
+    cursor = None
+    for _ in range(100):
+        async with rt.db.read() as session:
+            page = await queries.page_of_links(
+                session, Cursors(rt.secret), make.who(user, admin=admin), LinkQuestion(**asked), rt.clock.now(), limit=limit, cursor=cursor
+            )
+        assert len(page.items) <= limit
+        titles += [link.title or "" for link in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            return titles
+        assert page.items
+    raise AssertionError
+
+
+async def _links(rt: Runtime, owner: User, clock: ManualClock, titles: str, **given: Any) -> dict[str, Link]:
+    made = {}
+    for title in titles:
+        async with rt.db.write() as session:
+            made[title] = await make.link(session, rt, owner, f"https://example.com/{title}", title=title, **given)
+        clock.advance(1)
+    return made
+
+
+async def test_seed_001_my_links_newest_first(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
+    await _links(rt, ada, clock, "abcde")
+    await _links(rt, bob, clock, "xy")
+
+    for limit in (1, 2, 5, 200):
+        assert await _all(rt, ada, limit) == list("edcba")
+
+
+async def test_seed_002_mine_means_owned_or_co_owned(rt: Runtime, clock: ManualClock, ada: User, bob: User, cleo: User) -> None:
+    links = await _links(rt, ada, clock, "ab")
+    await _links(rt, bob, clock, "c")
+    async with rt.db.write() as session:
+        await service.add_owner(session, make.who(ada), links["a"].id, bob.email, clock.now())
+        await service.share_link(session, make.who(ada), links["b"].id, bob.email, clock.now())
+
+    assert await _all(rt, bob) == ["c", "a"]
+    assert await _all(rt, bob, owner=OwnerFilter.SHARED) == ["b"]
+    assert await _all(rt, cleo) == []
+
+
+async def test_everybody_finds_public_links_and_administrators_find_all(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User, root: User
+) -> None:
+    await _links(rt, ada, clock, "a", visibility="public")
+    await _links(rt, ada, clock, "b", visibility="secure")
+    await _links(rt, bob, clock, "c")
+
+    assert await _all(rt, bob, owner=OwnerFilter.PUBLIC) == ["a"]
+    assert await _all(rt, root, owner=OwnerFilter.ALL, admin=True) == list("cba")
+
+
+async def test_links_of_one_millisecond_are_neither_skipped_nor_repeated(rt: Runtime, clock: ManualClock, ada: User) -> None:
+    """A position without the id as a tie-break would lose rows."""
+    async with rt.db.write() as session:
+        wishes = [await make.wish(rt, title=str(number)) for number in range(30)]
+        made = await service.create_links(session, make.space(rt), ada, wishes)
+        for number, result in enumerate(made):
+            if number % 3:
+                assert isinstance(result, service.Made)
+                session.add(LinkTotals(link_id=result.card.link.id, total_clicks=number % 2, bot_clicks=1, last_clicked_at=clock.now()))
+    expected = [str(number) for number in reversed(range(30))]
+    for sort in Sort:
+        found = await _all(rt, ada, 7, sort=sort)
+        assert sorted(found) == sorted(expected)
+    assert await _all(rt, ada, 7) == expected
+    assert await _all(rt, ada, 7, sort=Sort.UPDATED) == expected
+
+
+async def test_orders(rt: Runtime, clock: ManualClock, ada: User, root: User) -> None:
+    links = await _links(rt, ada, clock, "abcdef")
+    clicks = {"b": (5, 10), "c": (9, 5), "e": (5, 20), "f": (0, None)}
+    async with rt.db.write() as session:
+        for title, (count, minutes) in clicks.items():
+            at = None if minutes is None else clock.now() + timedelta(minutes=minutes)
+            session.add(LinkTotals(link_id=links[title].id, total_clicks=count, bot_clicks=3, last_clicked_at=at))
+        await service.edit_link(session, make.space(rt), make.who(ada), links["b"].id, LinkPatch(notes="moved"))
+
+    for limit in (1, 2, 3, 200):
+        every: list[tuple[User, dict[str, Any]]] = [(ada, {}), (root, {"owner": OwnerFilter.ALL, "admin": True})]
+        for user, asked in every:
+            assert await _all(rt, user, limit, sort=Sort.UPDATED, **asked) == list("bfedca")
+            assert await _all(rt, user, limit, sort=Sort.CLICKS, **asked) == list("cebfda")
+            assert await _all(rt, user, limit, sort=Sort.LAST_CLICK, **asked) == list("ebcfda")
+
+
+async def test_seed_001_state_in_filters_is_computed_from_time(rt: Runtime, clock: ManualClock, ada: User) -> None:
+    links = await _links(rt, ada, clock, "abcd")
+    await _links(rt, ada, clock, "efg", expires_at=clock.now() + timedelta(hours=1))
+    async with rt.db.write() as session:
+        await service.disable_link(session, make.who(ada), links["b"].id, clock.now())
+        await service.delete_link(session, make.who(ada), links["c"].id, clock.now())
+
+    async def by_state() -> dict[str, str]:
+        return {state.value: "".join(await _all(rt, ada, status=state)) for state in LinkState}
+
+    assert await by_state() == {"active": "gfeda", "disabled": "b", "expired": "", "deleted": "c"}
+    clock.advance(3600)
+    expected = {"active": "da", "disabled": "b", "expired": "gfe", "deleted": "c"}
+    assert await by_state() == expected
+    async with rt.db.write() as session:
+        await service.mark_expired(session, clock.now(), most=2)
+    assert await by_state() == expected
+    assert await _all(rt, ada) == list("gfedba")  # without a state: everything but deleted links
+
+
+async def test_seed_001_links_can_be_filtered_by_when_they_were_made(rt: Runtime, clock: ManualClock, ada: User) -> None:
+    links = await _links(rt, ada, clock, "abcd")
+
+    assert await _all(rt, ada, created_after=links["b"].created_at) == list("dcb")
+    assert await _all(rt, ada, created_before=links["b"].created_at) == ["a"]
+    assert await _all(rt, ada, created_after=links["b"].created_at, created_before=links["d"].created_at, sort=Sort.CLICKS) == list("cb")
+
+
+async def test_seed_002_links_can_be_filtered_by_tag(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
+    await _links(rt, ada, clock, "ab", tags=["Engineering Tools", "x"])
+    await _links(rt, ada, clock, "c", tags=["x"])
+    await _links(rt, bob, clock, "d", tags=["engineering tools"])
+
+    for tag in ("Engineering Tools", "engineering-tools"):
+        assert await _all(rt, ada, tag=tag) == ["b", "a"]
+    assert await _all(rt, ada, 1, tag="x", sort=Sort.CLICKS) == list("cba")
+    assert await _all(rt, ada, tag="unknown") == []
+
+
+@pytest.mark.parametrize(
+    ("q", "found"),
+    [
+        ("roadmap", "a"), ("ROADMAP", "a"), ("team_page", "b"), ("team-page", "b"), ("über", "c"), ("ÜBER", "c"), ("uber", ""),
+        ("secret", "d"), ("example.com", "dcba"), ("example.com plan", "a"), ("plan 2027", "a"), ("2027 plan", "a"), ("100%", "b"),
+        ("%", "b"), ("_", "cb"), ("\\", "c"), ("/", "dcba"), ("   ", "dcba"), ("日本", "d"), ("nothing", ""),
+    ],
+)  # fmt: skip
+async def test_search_looks_through_name_title_notes_and_destination(
+    rt: Runtime, clock: ManualClock, ada: User, q: str, found: str
+) -> None:
+    rows: list[dict[str, Any]] = [
+        {"title": "a", "names": ["RoadMap"], "notes": "plan for 2027"}, {"title": "b", "names": ["Team_Page"], "notes": "100% ours"},
+        {"title": "c", "notes": "Über _uns \\o/"}, {"title": "d", "notes": "the Secret 日本語"},
+    ]  # fmt: skip
+    for row in rows:
+        async with rt.db.write() as session:
+            await make.link(session, rt, ada, f"https://example.com/{row['title']}", **row)
+        clock.advance(1)
+
+    assert await _all(rt, ada, q=q) == list(found)
+
+
+async def test_a_cursor_belongs_to_one_question_of_one_person(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
+    await _links(rt, ada, clock, "abc")
+    async with rt.db.read() as session:
+
+        async def page(user: User, cursor: str | None, **asked: Any) -> str | None:
+            found = await queries.page_of_links(
+                session, Cursors(rt.secret), make.who(user), LinkQuestion(**asked), clock.now(), limit=1, cursor=cursor
+            )
+            return found.next_cursor
+
+        cursor = await page(ada, None)
+        assert cursor is not None
+        assert len(cursor) <= 512
+        await page(ada, cursor)
+        for user, asked in ((bob, {}), (ada, {"sort": Sort.UPDATED}), (ada, {"q": "a"}), (ada, {"status": LinkState.ACTIVE})):
+            with pytest.raises(InvalidCursor):
+                await page(user, cursor, **asked)
+        for broken in (cursor[:-1], cursor + "A", cursor.swapcase(), "x", "", "é", "A" * 600):
+            if broken:
+                with pytest.raises(InvalidCursor):
+                    await page(ada, broken)
+
+
+@pytest.mark.parametrize("sort", list(Sort))
+async def test_a_page_costs_the_same_number_of_queries_at_10_and_at_1000_links(
+    rt: Runtime, clock: ManualClock, ada: User, sort: Sort
+) -> None:
+    counts = []
+    made = 0
+    for rows in (10, 1000):
+        async with rt.db.write() as session:
+            wishes = [
+                await make.wish(rt, f"https://example.com/{number}", names=[f"n{number}"], tags=["x"]) for number in range(made, rows)
+            ]
+            await service.create_links(session, make.space(rt), ada, wishes)
+        made = rows
+        asked: list[str] = []
+        stop = count_statements(rt.db.reading_engine, asked.append)
+        async with rt.db.read() as session:
+            page = await queries.page_of_links(
+                session, Cursors(rt.secret), make.who(ada), LinkQuestion(sort=sort, tag="x"), clock.now(), limit=200, cursor=None
+            )
+            cards = await queries.cards_of(session, page.items)
+        stop()
+        counts.append(len([statement for statement in asked if statement.startswith("SELECT")]))
+        assert len(cards) == min(rows, 200)
+        assert all(card.names and card.tags and card.owners for card in cards)
+
+    assert counts[0] == counts[1] <= 7

@@ -1,0 +1,165 @@
+"""No question about links reads a whole table: shown by the databases' own plans on 100,000 links."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import event
+
+from refract.core.clock import ManualClock
+from refract.core.db import ReadSession
+from refract.core.page import Cursors
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.links import queries, service
+from refract.links.access import Who, standing_of
+from refract.links.models import Link, LinkState
+from refract.links.queries import LinkQuestion, OwnerFilter, Sort
+from refract.names import queries as name_queries
+from refract.names import service as names
+from refract.names.models import Kind
+from tests import make
+from tests.links.many import COUNT, STEP, hundred_thousand_links
+
+BIG = {"links", "names", "link_owners", "link_totals", "link_tags", "link_history"}
+Question = Callable[[ReadSession], Awaitable[Any]]
+
+
+def _questions(rt: Runtime, ada: User, first: int) -> dict[str, Question]:
+    """Every way in which the program looks for links. The seeds' own queries are among them, named."""
+    now, who, admin = rt.clock.now(), Who(ada.id), Who(ada.id, is_admin=True)
+    cursors = Cursors(rt.secret)
+
+    def page(asker: Who, **asked: Any) -> Question:
+        async def read(session: ReadSession) -> None:
+            question = LinkQuestion(**asked)
+            first_page = await queries.page_of_links(session, cursors, asker, question, now, limit=50, cursor=None)
+            if first_page.next_cursor:
+                await queries.page_of_links(session, cursors, asker, question, now, limit=50, cursor=first_page.next_cursor)
+
+        return read
+
+    found: dict[str, Question] = {
+        f"{owner} by {sort}": page(admin if owner is OwnerFilter.ALL else who, owner=owner, sort=sort)
+        for owner in OwnerFilter
+        for sort in Sort
+    }
+    for state in LinkState:
+        found[f"mine, {state}"] = page(who, status=state)
+        found[f"seed_001 idx_urls_status: all, {state}"] = page(admin, owner=OwnerFilter.ALL, status=state)
+    return found | {
+        "seed_001 dashboard (idx_urls_creator)": page(who),
+        "mine with a tag": page(who, tag="T3"),
+        "all with a tag": page(admin, owner=OwnerFilter.ALL, tag="T3"),
+        "mine, searched": page(who, q="words 12"),
+        "public, searched": page(who, owner=OwnerFilter.PUBLIC, q="words 12"),
+        "mine of a day": page(who, created_after=now, created_before=now + timedelta(days=1)),
+        "all of a day by update": page(admin, owner=OwnerFilter.ALL, sort=Sort.UPDATED, created_after=now),
+        "seed_001 redirect by code, seed_003 by name": lambda session: queries.resolve(session, "abc-77."),
+        "cards": lambda session: _cards(session, [first + number * STEP for number in range(3)]),
+        "standing": lambda session: _standing(session, who, first),
+        "find if exists": lambda session: queries.live_links_to(session, ada.id, ["digest-100", "digest-200"], now),
+        "did you mean, for a stranger": lambda session: queries.did_you_mean(session, "roadmapp", None, now),
+        "did you mean, for somebody": lambda session: queries.did_you_mean(session, "abc-771", who, now),
+        "is the name free": lambda session: names.availability(session, make.space(rt), "onboarding", Kind.LINK),
+        "free codes": lambda session: names.free_ids(session, make.space(rt), 100),
+        "names of links": lambda session: name_queries.names_of(session, Kind.LINK, [first]),
+        "owners": lambda session: queries.owners_of(session, first),
+        "shares": lambda session: queries.shares_of(session, first),
+        "history": lambda session: queries.history_of(session, first, 50),
+    }
+
+
+async def _cards(session: ReadSession, ids: list[int]) -> None:
+    links = [await session.get_one(Link, number) for number in ids]
+    await queries.cards_of(session, links)
+
+
+async def _standing(session: ReadSession, who: Who, link_id: int) -> None:
+    await standing_of(session, who, await session.get_one(Link, link_id))
+
+
+def _sqlite_faults(plan: list[str]) -> list[str]:
+    sorted_after = any("USE TEMP B-TREE FOR ORDER BY" in line for line in plan)
+    return [
+        line for line in plan
+        if (scan := re.match(r"SCAN (\w+)(.*)", line)) and scan[1] in BIG and ("USING" not in scan[2] or sorted_after)
+    ]  # fmt: skip
+
+
+def _postgresql_faults(node: dict[str, Any], *, below_sort: bool = False) -> list[str]:
+    """A sequential scan of a big table, or a walk along a whole index only to sort afterwards."""
+    kind, table = node["Node Type"], node.get("Relation Name")
+    walked = kind in ("Index Scan", "Index Only Scan") and "Index Cond" not in node
+    faults = [f"{kind} on {table}"] if table in BIG and (kind == "Seq Scan" or (walked and below_sort)) else []
+    for inner in node.get("Plans", []):
+        faults += _postgresql_faults(inner, below_sort=below_sort or kind == "Sort")
+    return faults
+
+
+def _mysql_faults(rows: list[dict[str, Any]]) -> list[str]:
+    sorted_after = any("filesort" in (row["Extra"] or "") for row in rows)
+    return [
+        f"{row['type']} on {row['table']}: {row['Extra']}" for row in rows
+        if row["table"] in BIG and (row["type"] == "ALL" or (row["type"] == "index" and sorted_after))
+    ]  # fmt: skip
+
+
+async def _faults(rt: Runtime, statement: str, parameters: Any) -> list[str]:
+    async with rt.db.reading_engine.connect() as connection:
+        if rt.db.dialect == "sqlite":
+            plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            return _sqlite_faults([str(row.detail) for row in plan])
+        if rt.db.dialect == "postgresql":
+            plan = await connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
+            raw = plan.scalar_one()
+            return _postgresql_faults((json.loads(raw) if isinstance(raw, str) else raw)[0]["Plan"])
+        plan = await connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
+        return _mysql_faults([dict(row._mapping) for row in plan])
+
+
+async def test_no_question_reads_a_whole_table(rt: Runtime, clock: ManualClock) -> None:
+    ada, first = await hundred_thousand_links(rt)
+    clock.advance(COUNT)
+    asked: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
+        asked.append((statement, parameters))
+
+    report: list[str] = []
+    for name, question in _questions(rt, ada, first).items():
+        asked.clear()
+        event.listen(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
+        async with rt.db.read() as session:
+            await question(session)
+        event.remove(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
+        selects = [(statement, parameters) for statement, parameters in asked if statement.startswith("SELECT")]
+        assert selects, name
+        for statement, parameters in selects:
+            report += [f"{name}: {fault}\n{statement}" for fault in await _faults(rt, statement, parameters)]
+
+    assert not report, "\n\n".join(report)
+    await _jobs_read_no_whole_table(rt)
+
+
+async def _jobs_read_no_whole_table(rt: Runtime) -> None:
+    """Marking expired rows (the seeds' idx_urls_expires_at, idx_links_expires) and purging, with the updates they make."""
+    asked: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
+        asked.append((statement, parameters))
+
+    event.listen(rt.db.engine.sync_engine, "before_cursor_execute", note)
+    async with rt.db.write() as session:
+        assert await service.mark_expired(session, rt.clock.now(), most=50) == 50
+        assert await service.purge_links(session, rt.clock.now(), timedelta(seconds=10), most=50) == 50
+    event.remove(rt.db.engine.sync_engine, "before_cursor_execute", note)
+    faults = {
+        statement: found
+        for statement, parameters in asked
+        if re.match("SELECT|UPDATE|DELETE", statement) and not isinstance(parameters, list)
+        and (found := await _faults(rt, statement, parameters))
+    }  # fmt: skip
+    assert faults == {}

@@ -1,0 +1,91 @@
+"""Ground for state machines: a runtime that plain functions can drive, empty at the start of every run."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+from refract.core.clock import ManualClock
+from refract.core.db import Database
+from refract.core.errors import RefractError
+from refract.core.ids import Snowflakes
+from refract.core.runtime import Runtime
+from refract.core.secrets import Secret
+from refract.migrations.tables import metadata
+from tests.conftest import START, make_settings
+
+Result = TypeVar("Result")
+
+
+class Ground:
+    """One event loop and one database for all runs of a machine."""
+
+    def __init__(self, database: str, data_dir: Path) -> None:
+        self.runner = asyncio.Runner()
+        self._settings = make_settings(data_dir, database_url=database)
+        self.db = Database(self._settings)
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return self.runner.run(work)
+
+    def fresh(self) -> Runtime:
+        """An empty database and a clock at the start."""
+        self.run(self._wipe())
+        clock = ManualClock(START)
+        return Runtime(
+            settings=self._settings, db=self.db, clock=clock, ids=Snowflakes(1, clock, wait=clock.advance), secret=Secret(b"s" * 40)
+        )
+
+    async def _wipe(self) -> None:
+        async with self.db.engine.begin() as connection:
+            for table in reversed(metadata.sorted_tables):
+                await connection.execute(table.delete())
+
+    def close(self) -> None:
+        self.run(self.db.close())
+        self.runner.close()
+
+
+class Machine(RuleBasedStateMachine):
+    """A state machine on a fresh runtime."""
+
+    ground: Ground
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rt = self.ground.fresh()
+
+    @property
+    def clock(self) -> ManualClock:
+        clock = self.rt.clock
+        assert isinstance(clock, ManualClock)
+        return clock
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return self.ground.run(work)
+
+    def outcome(self, work: Coroutine[Any, Any, Any]) -> type[RefractError] | None:
+        """Do something in a transaction of its own; the answer is the error that refused it."""
+        try:
+            self.run(work)
+        except RefractError as refused:
+            return type(refused)
+        return None
+
+
+def run_machine(machine: type[Machine], database: str, data_dir: Path, *, examples: int, steps: int) -> None:
+    """Let the machine run against the database."""
+    ground = Ground(database, data_dir)
+    on_it = type(machine.__name__, (machine,), {"ground": ground})
+    quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+    chosen = settings(max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=quiet, print_blob=True)
+    try:
+        run_state_machine_as_test(on_it, settings=chosen)
+    finally:
+        ground.close()
+
+
+Step = Callable[[], Coroutine[Any, Any, Any]]
