@@ -33,8 +33,6 @@ async def serve_process(
         )
         async with application.background():
             server = GracefulServer(config, application)
-            gc.collect()
-            gc.freeze()  # what was loaded stays: no later collection, which holds up every request, goes through it again
             if lifeline is not None:
                 _stop_with_parent(server, lifeline)
             _settle_memory()
