@@ -1,7 +1,7 @@
-"""Where a hit's microseconds go: the lane without sockets, part by part. `python -m bench.lane_parts`
+"""Where a hit's microseconds go: the lane without sockets, part by part. `python -m bench lane_parts`
 
 Single thread, best of several repeats, nothing but our own code and the parser: what the whole server costs beyond
-this (bench.redirect) is the event loop and the kernel's network stack.
+this (bench/redirect.py) is the event loop and the kernel's network stack.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import httptools
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from bench.redirect import AGENT, REFERRER
+from bench._common import AGENT, REFERRER
 from refract.analytics.frames import LINK_CLICK, frame
 from refract.analytics.spool import Spool
 from refract.redirect import answer
@@ -73,7 +73,7 @@ async def nobody(scope: Any, receive: Any, send: Any) -> None:
     """The application that no hit reaches."""
 
 
-async def main() -> None:
+async def measure() -> None:
     with tempfile.TemporaryDirectory() as directory:
         spool = Spool(Path(directory), node="bench", segment_bytes=1 << 20)
         table = Table(100)
@@ -111,5 +111,6 @@ async def main() -> None:
     print(f"together                                  {whole + leaving:5.2f} µs")
 
 
-if __name__ == "__main__":
-    asyncio.run(main())
+def main(_arguments: list[str]) -> int:
+    asyncio.run(measure())
+    return 0

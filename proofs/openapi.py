@@ -78,10 +78,10 @@ def _run(url: str, identity: str, key: str | None, examples: int, seed: int, pha
         words += ["--max-examples", str(examples), "--seed", str(seed), "--report-json-path", str(report), "--no-color"]
         words += ["--header", f"X-API-Key: {key}"] if key else []
         done = subprocess.run(words, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
-        if not report.exists():
-            return Finding(identity, False, 0, 0, 0, done.stdout + done.stderr)
-        found: dict[str, Any] = json.loads(report.read_text())
-    operations = found["operations"]
+        found: dict[str, Any] = json.loads(report.read_text()) if report.exists() else {}
+    operations = found.get("operations")
+    if operations is None:  # it never got as far as the first request
+        return Finding(identity, held=False, operations=0, reached=0, cases=0, told=done.stdout + done.stderr)
     held = done.returncode == 0 and 0 < operations["total"] == operations["tested"]
     return Finding(identity, held, operations["total"], operations["tested"], found["test_cases"]["generated"], done.stdout + done.stderr)
 

@@ -7,7 +7,7 @@ from httpx import ASGITransport, AsyncClient
 
 from refract.app import Application
 from refract.core.runtime import Runtime
-from refract.identity.actors import cookie_name
+from refract.identity.visitors import cookie_name
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """For what does not depend on the database: above a test, or `pytestmark = on_sqlite` where every test of a file uses one."""

@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 def entries(folder: ModuleType) -> dict[str, str]:
-    """Each public module's name with the first line of its docstring, read without importing it: some are heavy."""
+    """Each public module with the first line of its docstring, read without importing it: some are heavy. `a_b.py` is called a-b."""
     found = {}
     for module in pkgutil.iter_modules(folder.__path__):
         if module.name.startswith("_") or module.ispkg:
@@ -15,7 +15,7 @@ def entries(folder: ModuleType) -> dict[str, str]:
         spec = module.module_finder.find_spec(module.name, None)
         source = spec.loader.get_source(module.name) if spec and spec.loader and hasattr(spec.loader, "get_source") else None
         docstring = ast.get_docstring(ast.parse(source or "")) or "(no description)"
-        found[module.name] = docstring.splitlines()[0]
+        found[module.name.replace("_", "-")] = docstring.splitlines()[0]
     return found
 
 
@@ -30,9 +30,10 @@ def show(folder: ModuleType) -> None:
 
 def run(folder: ModuleType, name: str, arguments: list[str]) -> int:
     """0 when it held, as a process's exit code; 2 when there is no such thing."""
+    name = name.replace("_", "-")
     if name not in entries(folder):
-        print(f"There is no {folder.__name__}/{name}.py. There are:")
+        print(f"There is no {name} in {folder.__name__}/. There are:")
         show(folder)
         return 2
-    module = importlib.import_module(f"{folder.__name__}.{name}")
+    module = importlib.import_module(f"{folder.__name__}.{name.replace('-', '_')}")
     return int(module.main(arguments))

@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 
 import refract
 from refract.app import build_api
-from refract.cli import app as commands
+from refract.cli.commands import app as commands
 from refract.core.clock import SystemClock
 from refract.core.db import Database
 from refract.core.errors import KINDS, ConfigurationError, RefractError, Stale

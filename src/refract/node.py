@@ -10,7 +10,7 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from refract.core.errors import Unavailable
+from refract.core.errors import StoreFull, Unavailable
 from refract.core.runtime import Runtime
 from refract.web.headers import Surroundings
 from refract.web.problems import NoSuchPage, problem_response
@@ -95,11 +95,12 @@ class Node:
             await asyncio.sleep(RESTART_SECONDS)
 
     def _problems(self) -> list[str]:
+        found = [StoreFull().message] if self.rt.db.full else []
         spool = self.engine.spool if self.engine is not None else None
-        if spool is None or not (spool.not_kept or spool.problem):
-            return []
-        reason = f": {spool.problem}" if spool.problem else ""
-        return [f"{spool.not_kept} clicks were answered but not kept{reason}."]
+        if spool is not None and (spool.not_kept or spool.problem):
+            reason = f": {spool.problem}" if spool.problem else ""
+            found.append(f"{spool.not_kept} clicks were answered but not kept{reason}.")
+        return found
 
 
 class Bare:

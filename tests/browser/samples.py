@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from refract.web.reading import Chapter, Field, Operation, Refusal
+
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 HOSTILE = '"><script>alert(1)</script>'
 
@@ -130,6 +132,42 @@ LIMITED: dict[str, Any] = {
 SAID = [{"message": "Deleted /roadmap", "undo": "/app/links/1/undo"}, {"message": "Something is not right with that.", "kind": "wrong"}]
 FIRST_ERRORS = {"destination": "That is not a web address. It should begin with https://", "name": "The name “roadmap” is already in use."}
 
+API = [
+    Chapter(
+        "links",
+        "Destinations with codes, names, owners and a life cycle.",
+        [
+            Operation(
+                id="create_link",
+                method="POST",
+                path="/api/v1/links",
+                summary="Create a short link",
+                description="",
+                scope="write",
+                fields=[Field("destination", "body", "text", True, "Where it leads."), Field("names", "body", "list of text", False, "")],
+                answers=[("201", "Made", '{"id": "361890234523648"}')],
+                refusals=[Refusal("409", "SLUG_TAKEN", "The name “roadmap” is already in use.")],
+                curl="curl https://go.example.com/api/v1/links -H 'X-API-Key: …'",
+            )
+        ],
+    ),
+    Chapter("admin", "For administrators.", []),
+]
+LINK: dict[str, Any] = {
+    "link": {
+        "id": "361890234523648", "code": "s5KqmO6usg", "short_url": "https://go.example.com/roadmap", "names": ["roadmap", "plans"],
+        "destination": LINKS[0]["destination"], "title": "Plans", "notes": None, "tags": ["planning"], "redirect_status": 302,
+        "visibility": "unlisted", "status": "active", "expires_at": NOW, "created_at": NOW, "total_clicks": 1284, "bot_clicks": 96,
+        "owners": [{"name": "Ada", "primary": True}, {"name": "Sam", "primary": False}],
+    },
+    "name": "roadmap",
+    "may_edit": True,
+    "may_see_figures": True,
+    "versions": [{"action": "edited", "changes": {"title": ["a", "b"]}, "at": NOW}, {"action": "created", "changes": {}, "at": NOW}],
+    "qr_url": "/roadmap.qr",
+}  # fmt: skip
+LIST: dict[str, Any] = {"q": "", "next_url": "/app/links?cursor=x", "first_url": None}
+
 PAGES: dict[str, Page] = {
     "landing": page("landing.html", "Refract", path="/"),
     "landing-links-only": page("landing.html", "Refract", path="/", areas=["links", "settings"]),
@@ -167,5 +205,11 @@ PAGES: dict[str, Page] = {
     "settings": page("settings.html", "Settings", ADA, path="/app/settings", keys=KEYS, allowed_scopes=["read", "write", "admin"]),
     "settings-empty": page("settings.html", "Settings", SAM, path="/app/settings", keys=[], errors={"name": "Give the key a name."}),
     "settings-new-key": page("settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY),
+    "links": page("links.html", "Links", ADA, path="/app/links", links=LINKS, **LIST),
+    "links-empty": page("links.html", "Links", SAM, path="/app/links", links=[], **LIST),
+    "links-nothing-found": page("links.html", "Links", SAM, path="/app/links", links=[], **(LIST | {"q": "raodmap"})),
+    "link": page("link.html", "/roadmap", ADA, path="/app/links/1", **LINK),
+    "link-refused": page("link.html", "/roadmap", SAM, path="/app/links/1", errors={"step": "The link is expired."}, **LINK),
+    "api-docs": page("api_docs.html", "API", path="/api/docs", chapters=API, paragraphs=["Everything the web app can do, for programs."]),
     "parts": page("gallery_parts.html", "Parts", ADA, path="/app/links", links=LINKS, hours=HOURS, toasts=SAID, now=NOW, omnibox_live=True),
 }

@@ -316,3 +316,26 @@ async def test_every_change_is_a_version_of_the_history(rt: Runtime, clock: Manu
     assert rows[1].at == clock.now()
     async with rt.db.read() as session:
         assert len((await session.scalars(select(LinkChange))).all()) == 3
+
+
+async def test_the_first_version_is_read_before_it_is_written_and_stays_what_it_was(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User
+) -> None:
+    link = await _link(rt, ada, name="one", title="Old", tags=["Alpha"])
+    async with rt.db.read() as session:
+        assert (await session.scalars(select(LinkChange))).all() == []
+        (unwritten,) = await queries.history_of(session, link.id, 10)
+        alone = await queries.version_of(session, link.id, 1)
+        assert await queries.history_of(session, link.id, 10, before=1) == []
+    clock.advance(60)
+    async with rt.db.write() as session:
+        await service.transfer_link(session, make.who(ada), link.id, bob.email, clock.now())
+    await _do(rt, bob, "edit", link, LinkPatch(title="New", tags=[]))
+    async with rt.db.read() as session:
+        written = await queries.version_of(session, link.id, 1)
+        rows = await queries.history_of(session, link.id, 10)
+
+    for one in (unwritten, alone, written):
+        assert (one.version, one.action, one.actor_id, one.at) == (1, "created", ada.id, link.created_at)
+        assert (one.snapshot["title"], one.snapshot["names"], list(one.snapshot["tags"].values())) == ("Old", ["one"], ["Alpha"])
+    assert [row.action for row in rows] == ["edited", "transferred", "created"]

@@ -8,7 +8,7 @@ import pytest
 from refract.analytics.frames import ENTRY_CLICK, PREFETCH, PRIVATE
 from refract.core.address import TrustedProxies
 from refract.redirect.answer import headers as redirect_headers
-from refract.redirect.traffic import Limits
+from refract.redirect.traffic import Limits, next_tick
 
 Run = Callable[..., None]
 Open = Callable[..., Any]
@@ -364,6 +364,17 @@ SLOW = [
     ("idle after a hit", [get(b"/one")], 2),
     ("idle after a miss", [get(b"/a")], 2),
 ]
+
+
+def test_delays_of_the_sweep_do_not_add_up() -> None:
+    due = 100.0
+    for _ in range(10):
+        due = next_tick(due, now=due + 0.4)
+    assert due == 110.0
+
+
+def test_after_a_long_sleep_the_sweep_begins_anew_instead_of_catching_up() -> None:
+    assert next_tick(100.0, now=130.0) == 131.0
 
 
 @pytest.mark.parametrize(("chunks", "sweeps"), [(chunks, sweeps) for _, chunks, sweeps in SLOW], ids=[name for name, *_ in SLOW])

@@ -109,6 +109,45 @@ async def test_ten_thousand_at_once_on_a_cold_name_are_one_question(place: Place
     assert len(place.clicks()) == 10_000
 
 
+async def test_those_who_come_while_the_answer_is_on_its_way_to_the_table_do_not_ask_again(place: Place, rt: Runtime, ada: User) -> None:
+    """Between the answer of the database and the table lie a few turns of the event loop, and in each of them more may ask."""
+    await new_link(rt, ada, name="hot")
+    find = place.engine.tiers.find
+
+    coming = [asyncio.create_task(find("hot"))]
+    while not coming[0].done():
+        await asyncio.sleep(0)
+        coming.append(asyncio.create_task(find("hot")))
+    for _ in range(2):
+        coming.append(asyncio.create_task(find("hot")))
+        await asyncio.sleep(0)
+
+    assert len(set(map(id, await asyncio.gather(*coming)))) == 1
+    assert len(place.reader.asked) == 1
+
+
+async def test_what_was_just_read_is_given_to_nobody_after_a_change(place: Place, rt: Runtime, ada: User) -> None:
+    link = await new_link(rt, ada, name="hot")
+    before = await place.engine.tiers.find("hot")
+    async with rt.db.write() as session:
+        await service.disable_link(session, make.who(ada), link.id, rt.clock.now())
+
+    after = await place.engine.tiers.find("hot")
+
+    assert before is not None
+    assert after is not None
+    assert (before.status, after.status) == ("active", "disabled")
+
+
+async def test_what_was_just_read_is_kept_for_a_moment_only(place: Place, rt: Runtime, ada: User) -> None:
+    await new_link(rt, ada, name="hot")
+    first = await place.engine.tiers.find("hot")
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+    assert await place.engine.tiers.find("hot") is not first
+
+
 async def test_who_gives_up_leaves_the_others_their_answer(place: Place, rt: Runtime, ada: User) -> None:
     await new_link(rt, ada, name="hot")
     place.reader.gate.clear()
@@ -179,6 +218,16 @@ async def test_a_flood_of_unknown_names_costs_no_link_its_place(place: Place, rt
     assert place.cached == before
     assert place.engine.table.evicted == 0
     assert len(place.engine.negatives) <= 64
+
+
+async def test_a_flood_of_strangers_is_not_helped_to_spell(place: Place, rt: Runtime, ada: User) -> None:
+    await new_link(rt, ada, name="roadmap", visibility="public")
+    asked = [(await place.get("/roadmop")).json()["suggestions"] for _ in range(60)]
+
+    assert asked[0] == ["roadmap"]
+    assert asked[-1] == []
+    rt.clock.advance(1)  # type: ignore[attr-defined]
+    assert (await place.get("/roadmop")).json()["suggestions"] == ["roadmap"]
 
 
 # -- nothing old is kept

@@ -198,3 +198,11 @@ async def test_a_time_is_written_out_with_its_offset(client: AsyncClient, ada: d
 
     for response, field in ((asked, "created_after"), (body, "expires_at")):
         assert [one["field"] for one in _problem(response, 422, "VALIDATION_FAILED")["errors"]] == [field]
+
+
+@pytest.mark.parametrize("moment", ["9135-05-27T19:47:32-20:40", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z"])
+async def test_a_far_moment_is_a_moment(client: AsyncClient, ada: dict[str, str], moment: str) -> None:
+    """Ids hold times of this century; a question about another one has an answer all the same."""
+    for name in ("created_after", "created_before"):
+        response = await client.get("/api/v1/links", headers=ada, params={name: moment})
+        assert response.status_code == 200, response.text

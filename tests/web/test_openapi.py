@@ -41,13 +41,14 @@ def test_no_request_gets_an_answer_that_the_document_does_not_describe(identity:
 @on_sqlite
 async def test_every_operation_is_described(app: Application) -> None:
     tags = {tag["name"] for tag in app.api.openapi()["tags"]}
+    missing = []
     for name, operation in _operations(app).items():
         assert operation["summary"], f"{name} needs a docstring: its first sentence is the summary"
         assert operation["summary"][0].isupper(), name
         assert set(operation["tags"]) <= tags, f"{name} has a tag without a line in TAGS of refract.app"
-        for parameter in operation.get("parameters", ()):
-            described = parameter.get("description") or parameter["in"] == "path"
-            assert described, f"{name}: the parameter {parameter['name']} needs a description"
+        unsaid = [one for one in operation.get("parameters", ()) if not one.get("description") and one["in"] != "path"]
+        missing += [f"{name}: {parameter['name']}" for parameter in unsaid]
+    assert not missing, f"parameters without a description: {missing}"
 
 
 @on_sqlite
@@ -95,13 +96,16 @@ async def test_every_example_of_a_body_is_accepted(app: Application, rt: Runtime
     world = await populate(rt)
     async with rt.db.write() as session:
         headers = by_key(await make.key(session, rt, world.admin, *make.ALL))
+    wrong = []
     for name, operation in _operations(app).items():
         body = operation.get("requestBody", {}).get("content", {}).get("application/json")
         if body is not None:
             method, path = name.split(" ")
             address = await real_path(world, path) if parameters_of(path) else path
             response = await client.request(method, address, headers=headers, json=body["example"])
-            assert response.status_code not in (400, 413, 415, 422), f"{name}: {body['example']} → {response.text}"
+            if response.status_code in (400, 413, 415, 422):
+                wrong.append(f"{name}: {body['example']} → {response.text}")
+    assert not wrong, "give the fields examples=[…]:\n" + "\n".join(wrong)
 
 
 @on_sqlite

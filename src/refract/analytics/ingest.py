@@ -49,6 +49,8 @@ class Ingester:
         self._positions: dict[int, Position] = {}
         self._log = structlog.get_logger("refract.ingest")
         self._stored = rt.metrics.counter("refract_clicks_stored", "Clicks that were read from a spool and stored")
+        self._lag = rt.metrics.gauge("refract_ingest_lag_seconds", "How long clicks have been waiting to be stored")
+        self._caught_up = rt.clock.monotonic()
 
     async def run(self) -> None:
         """Apply what comes for as long as the process runs; a database that is away is waited for."""
@@ -64,6 +66,7 @@ class Ingester:
             await self.apply_all()
         except Unavailable as error:
             self._positions.clear()
+            self._lag.set(self._rt.clock.monotonic() - self._caught_up)
             self._log.warning("clicks_wait", reason=error.message)
             return AWAY_SECONDS
         return LOOK_SECONDS
@@ -74,6 +77,8 @@ class Ingester:
         stored = 0
         for spool in spools(self._root):
             stored += await self._apply_spool(spool)
+        self._caught_up = self._rt.clock.monotonic()
+        self._lag.set(0)
         return stored
 
     async def _apply_spool(self, spool: SpoolState) -> int:
@@ -94,6 +99,7 @@ class Ingester:
             position = self._positions[spool.id] = batch.next
             stored += len(batch.clicks)
             self._stored.inc(len(batch.clicks))
+            self._lag.set(self._rt.clock.monotonic() - self._caught_up)
             await asyncio.sleep(BREATH_SECONDS)  # others want to write too
         if remove_finished(spool, position):
             self._positions.pop(spool.id, None)

@@ -1,58 +1,7 @@
 """The `refract` command."""
 
-import sys
-
-import structlog
-import typer
-
-from refract import __version__
-from refract.cli import export, imports, keys, links, migrate, serve, shorten, signin, verify
-from refract.core.errors import RefractError
-from refract.core.faults import meaning
-
-app = typer.Typer(
-    help="One home for every link: shorten, name, redirect, count, collect, save.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-)
-app.command("serve")(serve.serve)
-app.command("signin-link")(signin.signin_link)
-app.command("migrate")(migrate.migrate)
-app.command("verify")(verify.verify)
-app.add_typer(keys.app, name="keys")
-app.command("shorten")(shorten.shorten)
-app.add_typer(links.app, name="links")
-app.add_typer(export.app, name="export")
-app.add_typer(imports.app, name="import")
-
-
-@app.callback(invoke_without_command=True)
-def root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
-    if version:
-        typer.echo(__version__)
-        raise typer.Exit
-
 
 def main() -> None:
-    """Run a command. What went wrong is one sentence on standard error, never a traceback."""
-    try:
-        app()
-    except RefractError as error:
-        _say(error)
-        sys.exit(error.exit_code)
-    except Exception as error:  # noqa: BLE001 - the last resort, as at the edge of the web
-        if word := meaning(error):
-            _say(word)
-        else:
-            structlog.get_logger("refract.cli").debug("command_failed", exc_info=error)
-            reason = " ".join(str(error).split()) or type(error).__name__
-            typer.secho(f"Something went wrong on our side: {reason[:300]}. REFRACT_LOG_LEVEL=debug shows where.", fg="red", err=True)
-        sys.exit(1)
+    from refract.cli.commands import run  # noqa: PLC0415 - a server process, which lives in this package too, needs none of it
 
-
-def _say(error: RefractError) -> None:
-    typer.secho(error.message, fg="red", err=True)
-    for one in error.errors:
-        if one.message != error.message:  # said already
-            typer.secho(f"  {one.field}: {one.message}", err=True)
+    run()

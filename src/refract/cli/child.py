@@ -6,7 +6,7 @@ import sys
 
 import uvloop
 
-from refract.cli.serve import serve_process
+from refract.cli.process import serve_process
 from refract.core.log import configure_logging
 from refract.core.settings import load_settings
 

@@ -5,6 +5,8 @@ grace, the last clicks written.
 """
 
 import asyncio
+import contextlib
+import select
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -13,6 +15,7 @@ import structlog
 import uvicorn
 from uvicorn.server import Server
 
+from refract.cli.listener import fall_silent
 from refract.node import Node
 
 POLL_SECONDS = 0.02
@@ -26,10 +29,13 @@ class GracefulServer(Server):
         super().__init__(config)
         self._application = application
         self._grace = application.rt.settings.stop_grace_seconds
+        self._asked = asyncio.Event()
+        self._shared = False
         self._log = structlog.get_logger("refract.server")
 
-    async def run_until_stopped(self, listener: socket.socket, ready: Callable[[], Awaitable[None]]) -> None:
-        """Serve on a socket; `ready` is told once connections are accepted."""
+    async def run_until_stopped(self, listener: socket.socket, ready: Callable[[], Awaitable[None]], *, shared: bool = False) -> None:
+        """Serve on a socket, our own or shared with others; `ready` is told once connections are accepted."""
+        self._shared = shared
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -45,24 +51,54 @@ class GracefulServer(Server):
         """Stop gracefully; asked again, stop now."""
         self.force_exit = self.should_exit
         self.should_exit = True
+        self._asked.set()
+
+    async def main_loop(self) -> None:
+        """Renew the date once a second; a stop is heard at once."""
+        while not self.should_exit:
+            await self.on_tick(0)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self._asked.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._application.stopping()
+        if not self._shared:
+            for one in sockets or []:
+                await fall_silent(one)
         for server in self.servers:
             server.close()
         for one in sockets or []:
             one.close()
+        self._announce()
         await self._wait(self._grace)  # clients of this moment get an answer that tells them to go elsewhere
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
-        await self._wait(HARD_SECONDS)
+        await self._wait(HARD_SECONDS, closing=True)
         for task in list(self.server_state.tasks):
             self._log.warning("request_cut_off")
             task.cancel()
 
-    async def _wait(self, seconds: float) -> None:
+    def _announce(self) -> None:
+        """Let answers that are being made say that they are the last on their connection; of later ones the application sees to it."""
+        for connection in self.server_state.connections:
+            cycle = getattr(connection, "cycle", None)
+            if cycle is not None and not cycle.response_started:
+                cycle.keep_alive = False
+
+    async def _wait(self, seconds: float, *, closing: bool = False) -> None:
         deadline = asyncio.get_running_loop().time() + seconds
         while (self.server_state.connections or self.server_state.tasks) and not self.force_exit:
             if asyncio.get_running_loop().time() >= deadline:
                 return
+            for connection in list(self.server_state.connections) if closing else ():
+                if not _unread(connection.transport):
+                    connection.shutdown()
             await asyncio.sleep(POLL_SECONDS)
+
+
+def _unread(transport: asyncio.Transport) -> bool:
+    """Whether something has arrived that we have not looked at: a request that came as we were about to close is answered first."""
+    if transport.is_closing():
+        return False
+    poll = select.poll()
+    poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+    return bool(poll.poll(0))

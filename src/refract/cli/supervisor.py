@@ -11,25 +11,78 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import structlog
 
+from refract.cli.listener import fall_silent
 from refract.cli.server import HARD_SECONDS
 from refract.core.settings import Settings
 
+COMMAND = (sys.executable, "-m", "refract.cli.child")
 START_SECONDS = 30.0
 SHORT_LIFE = 2.0
+FIRST_PAUSE = 0.25
 LONGEST_PAUSE = 10.0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Child:
     """A server process. It holds the other end of `lifeline`, and stops when that closes: no orphan outlives the parent."""
 
     process: asyncio.subprocess.Process
     lifeline: int
     began: float
+    ready: bool
+
+
+class Slot:
+    """One place among the processes, always to be filled. Each slot looks after itself, so that none waits for another's trouble."""
+
+    def __init__(self, spawn: Callable[[], Awaitable[Child]], end: Callable[[Child], Awaitable[None]]) -> None:
+        self._spawn = spawn
+        self._end = end
+        self._child: Child | None = None
+        self._changing = asyncio.Lock()
+        self._pause = 0.0
+        self._log = structlog.get_logger("refract.supervisor")
+
+    async def keep(self) -> None:
+        """Start a process, and another whenever it dies; without end."""
+        while True:
+            child = self._child
+            if child is not None:
+                await child.process.wait()
+            async with self._changing:
+                if self._child is child:  # else it was replaced on purpose, and we wait for its successor
+                    await self._revive(child)
+
+    async def replace(self) -> bool:
+        """Put a new process in place of the old, which goes only when its successor serves; False when that does not."""
+        async with self._changing:
+            new = await self._spawn()
+            if not new.ready:
+                self._log.error("replacement_did_not_start", code=new.process.returncode)
+                await self._end(new)
+                return False
+            old, self._child = self._child, new
+        if old is not None:
+            await self._end(old)
+        return True
+
+    async def _revive(self, dead: Child | None) -> None:
+        """Start another in place of one that died, ever more slowly if they keep dying young."""
+        if dead is not None:
+            young = time.monotonic() - dead.began < SHORT_LIFE or not dead.ready
+            self._pause = min(LONGEST_PAUSE, max(FIRST_PAUSE, self._pause * 2)) if young else 0.0
+            self._log.error("server_process_died", code=dead.process.returncode, next_in_seconds=self._pause)
+            await self._end(dead)
+            self._child = None
+            await asyncio.sleep(self._pause)
+        self._child = await self._spawn()
+        if not self._child.ready:
+            self._log.error("server_process_did_not_start", code=self._child.process.returncode)
 
 
 class Supervisor:
@@ -38,10 +91,10 @@ class Supervisor:
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
         self._settings = settings
         self._listener = listener
-        self._children: dict[int, Child] = {}
+        self._slots = [Slot(self._spawn, self._end) for _ in range(settings.workers)]
+        self._children: set[Child] = set()
         self._stopping = asyncio.Event()
         self._replace = asyncio.Event()
-        self._pause = 0.0
         self._log = structlog.get_logger("refract.supervisor")
 
     async def run(self) -> None:
@@ -50,46 +103,39 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
         loop.add_signal_handler(signal.SIGHUP, self._replace.set)
-        await asyncio.gather(*(self._fill(slot) for slot in range(self._settings.workers)))
-        while not self._stopping.is_set():
-            await self._something_happened()
-            if self._replace.is_set() and not self._stopping.is_set():
-                self._replace.clear()
-                await self._replace_all()
-        await self._stop_all()
+        tasks = [asyncio.create_task(work) for work in (self._replace_when_asked(), *(slot.keep() for slot in self._slots))]
+        try:
+            await self._until_stopped(tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await fall_silent(self._listener)
+            self._listener.close()  # else the kernel would go on letting clients in, whom nobody serves any more
+            await asyncio.gather(*(self._end(child) for child in self._children))
 
-    async def _something_happened(self) -> None:
-        waits = [asyncio.create_task(event.wait()) for event in (self._stopping, self._replace)]
-        deaths = {asyncio.create_task(child.process.wait()): slot for slot, child in self._children.items()}
-        done, pending = await asyncio.wait([*waits, *deaths], return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
-        for task in done:
-            if task in deaths and not self._stopping.is_set():
-                await self._revive(deaths[task])
+    async def _until_stopped(self, tasks: list[asyncio.Task[None]]) -> None:
+        stopped = asyncio.create_task(self._stopping.wait())
+        try:
+            done, _ = await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+        for task in done - {stopped}:
+            await task  # none of them ends by itself, unless it failed
 
-    async def _revive(self, slot: int) -> None:
-        """Start another in place of one that died, ever more slowly if they keep dying young."""
-        dead = self._children.pop(slot)
-        os.close(dead.lifeline)
-        young = time.monotonic() - dead.began < SHORT_LIFE
-        self._pause = min(LONGEST_PAUSE, max(0.25, self._pause * 2)) if young else 0.0
-        self._log.error("server_process_died", code=dead.process.returncode, next_in_seconds=self._pause)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._pause):
-                await self._stopping.wait()
-        if not self._stopping.is_set():
-            await self._fill(slot)
+    async def _replace_when_asked(self) -> None:
+        """One by one; what is asked for meanwhile is done afterwards."""
+        while True:
+            await self._replace.wait()
+            self._replace.clear()
+            for slot in self._slots:
+                if not await slot.replace():
+                    break
+            else:
+                self._log.info("server_processes_replaced", count=len(self._slots))
 
-    async def _fill(self, slot: int) -> bool:
-        """Start a process for a slot and wait until it accepts connections; False when it does not."""
-        child, ready = await self._spawn()
-        if not ready:
-            self._log.error("server_process_did_not_start", code=child.process.returncode)
-        self._children[slot] = child
-        return ready
-
-    async def _spawn(self) -> tuple[Child, bool]:
+    async def _spawn(self) -> Child:
+        """Start a process and wait until it accepts connections, or does not."""
         told, tell = os.pipe()
         held, lifeline = os.pipe()
         environment = os.environ | {
@@ -100,13 +146,14 @@ class Supervisor:
             "REFRACT_ROLE": self._settings.role,
         }
         listener = self._listener.fileno()
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "refract.cli.child", str(listener), str(tell), str(held), env=environment, pass_fds=(listener, tell, held)
-        )
+        words = (*COMMAND, str(listener), str(tell), str(held))
+        process = await asyncio.create_subprocess_exec(*words, env=environment, pass_fds=(listener, tell, held))
         os.close(tell)
         os.close(held)
-        child = Child(process, lifeline, time.monotonic())
-        return child, await self._hears_ready(told, process)
+        child = Child(process, lifeline, time.monotonic(), ready=False)
+        self._children.add(child)
+        child.ready = await self._hears_ready(told, process)
+        return child
 
     @staticmethod
     async def _hears_ready(told: int, process: asyncio.subprocess.Process) -> bool:
@@ -129,23 +176,8 @@ class Supervisor:
             loop.remove_reader(told)
             os.close(told)
 
-    async def _replace_all(self) -> None:
-        """One by one: the next goes only when its successor serves."""
-        for slot in list(self._children):
-            old = self._children[slot]
-            new, ready = await self._spawn()
-            if not ready:
-                self._log.error("replacement_did_not_start", code=new.process.returncode)
-                await self._end(new)
-                return
-            self._children[slot] = new
-            await self._end(old)
-        self._log.info("server_processes_replaced", count=len(self._children))
-
-    async def _stop_all(self) -> None:
-        await asyncio.gather(*(self._end(child) for child in self._children.values()))
-
     async def _end(self, child: Child) -> None:
+        """See it off, gracefully if it will go so."""
         if child.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 child.process.send_signal(signal.SIGTERM)
@@ -155,5 +187,6 @@ class Supervisor:
         except TimeoutError:
             child.process.kill()
             await child.process.wait()
-        with contextlib.suppress(OSError):
+        if child in self._children:
+            self._children.remove(child)
             os.close(child.lifeline)

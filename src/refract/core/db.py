@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engin
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
+from refract.core.errors import StoreFull
 from refract.core.faults import meaning
 from refract.core.settings import Dialect, Settings
 from refract.core.signals import Signals
@@ -90,6 +91,8 @@ class Database:
         self.dialect: Dialect = settings.dialect
         self.url = url
         self.signals = Signals()
+        self.full = False
+        """The last change found no room on the disk; reading may go on all the same."""
         self._closers: list[Callable[[], Awaitable[None]]] = []
         if self.dialect == "sqlite":
             self._writer = _sqlite_engine(url, write=True)
@@ -121,7 +124,7 @@ class Database:
         """A transaction: committed when the block ends, rolled back when it raises, hooks run after the commit."""
         around = _enclosing.get()
         if around is not None and around.db is self:
-            with _translated():
+            with _translated(self):
                 try:
                     yield await around.join()
                 except BaseException:
@@ -129,11 +132,11 @@ class Database:
                     raise
             return
         session = self.open_writer()
-        with _translated():
+        with _translated(self):
             try:
                 await session.connection()
                 yield session
-                await _through(_commit(session))
+                await _through(self._commit(session))
             except BaseException:
                 await _undo(session)
                 raise
@@ -148,14 +151,14 @@ class Database:
         """
         around = Enclosing(self, begin)
         token = _enclosing.set(around)
-        with _translated():
+        with _translated(self):
             try:
                 try:
                     yield around
                 finally:
                     _enclosing.reset(token)  # before the hooks run: what they write is no longer part of this
                 if around.session is not None:
-                    await (_undo(around.session) if around.failed else _through(_commit(around.session)))
+                    await (_undo(around.session) if around.failed else _through(self._commit(around.session)))
             except BaseException:
                 around.failed = True
                 if around.session is not None:
@@ -164,6 +167,17 @@ class Database:
             finally:
                 if around.session is not None:
                     await _through(around.session.close())
+
+    async def _commit(self, session: WriteSession) -> None:
+        """Commit and tell. The two belong together: a change that nobody heard of would live on in caches."""
+        hooks = session.info.pop("after_commit", [])
+        await session.commit()
+        self.full = False
+        await session.close()
+        for hook in hooks:
+            result = hook()
+            if inspect.isawaitable(result):
+                await result
 
     def before_close(self, closer: Callable[[], Awaitable[None]]) -> None:
         """For whoever holds connections of their own."""
@@ -204,25 +218,20 @@ async def _through(work: Coroutine[Any, Any, None]) -> None:
         raise cancelled
 
 
-async def _commit(session: WriteSession) -> None:
-    """Commit and tell. The two belong together: a change that nobody heard of would live on in caches."""
-    hooks = session.info.pop("after_commit", [])
-    await session.commit()
-    await session.close()
-    for hook in hooks:
-        result = hook()
-        if inspect.isawaitable(result):
-            await result
-
-
 class _translated:  # noqa: N801 - reads as a verb where it is used
-    """Driver errors that time can heal become the product's words."""
+    """Driver errors that time can heal become the product's words; of a writer, the database remembers that it was full."""
+
+    def __init__(self, writing: Database | None = None) -> None:
+        self._writing = writing
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is not None and (word := meaning(error)) is not None:
+        word = meaning(error) if error is not None else None
+        if isinstance(word or error, StoreFull) and self._writing is not None:
+            self._writing.full = True
+        if word is not None:
             raise word from error
 
 

@@ -60,8 +60,8 @@ def created_at(snowflake: int) -> datetime:
 
 
 def first_id_at(moment: datetime) -> int:
-    """The smallest Snowflake of that moment's millisecond."""
-    return max(0, (moment - EPOCH) // timedelta(milliseconds=1)) << 22
+    """The smallest Snowflake of that moment's millisecond; for moments that no Snowflake can hold, the first or the last one."""
+    return min(max(0, (moment - EPOCH) // timedelta(milliseconds=1)) << 22, MAX_ID)
 
 
 class IdSource(Protocol):

@@ -10,11 +10,12 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity import audit, keys, sessions
-from refract.identity.actors import Actor, MaybeActor, Reader, Writer, clear_session_cookie, session_token, set_session_cookie
+from refract.identity.actors import MaybeActor, Reader, Writer
 from refract.identity.errors import OriginUnproven, SigninLinkSpent
 from refract.identity.models import Scope, UserRole
 from refract.identity.rendering import respond, shown, visit_cookie
 from refract.identity.schemas import KeyCreate, KeyOut
+from refract.identity.visitors import Actor, clear_session_cookie, session_token, set_session_cookie
 from refract.web import csrf, returning
 from refract.web.toolkit import Rt, page_router
 

@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from refract.core.runtime import Runtime
-from refract.identity.actors import Actor, session_token
 from refract.identity.models import User
+from refract.identity.visitors import Actor, session_token
 from refract.web import csrf
 from refract.web.render import Pages
 

@@ -93,7 +93,6 @@ class Blocked:
 async def _bump(session: WriteSession) -> None:
     await (await session.connection()).execute(_first_epoch(session.dialect))
     await session.execute(update(BlockEpoch).where(BlockEpoch.id == _ROW).values(epoch=BlockEpoch.epoch + 1))
-    await feed.changed(session, [feed.Change(feed.EVERYTHING, 0, ())])
 
 
 def _first_epoch(dialect: Dialect) -> Insert:

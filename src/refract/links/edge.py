@@ -9,9 +9,9 @@ from refract.core.db import WriteSession
 from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.identity.access import Right
-from refract.identity.actors import Actor
 from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven, SignInNeeded
 from refract.identity.models import User, UserRole
+from refract.identity.visitors import Actor
 from refract.links import service
 from refract.links.access import Who
 from refract.links.errors import LinkNotFound, NotYours

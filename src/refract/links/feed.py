@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import cast
 
-from sqlalchemy import delete, func, insert, select, text
+from sqlalchemy import Table, delete, func, select, text
 
 from refract.core.db import WriteSession
+from refract.core.rows import insert_rows
 from refract.links.models import FeedEntry
 
 TOPIC = "refract_links"
@@ -34,7 +36,7 @@ async def changed(session: WriteSession, changes: Sequence[Change]) -> None:
         return
     at = datetime.now(UTC)  # only used to remove old rows
     rows = [{"at": at, "target_id": one.target_id, "version": one.version, "names": list(one.names)} for one in changes]
-    await session.execute(insert(FeedEntry), rows)
+    await insert_rows(session, cast("Table", FeedEntry.__table__), rows)
     if session.dialect == "postgresql":
         await session.execute(text(f"NOTIFY {TOPIC}"))
     session.after_commit(lambda: session.signals.tell(TOPIC, changes))

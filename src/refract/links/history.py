@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from refract.core.text import fold
-from refract.links.models import Link
+from refract.links.models import Link, LinkChange
 from refract.names.grammar import name_key
 
 
@@ -42,6 +42,20 @@ def snapshot(link: Link, names: Sequence[str], tags: Mapping[int, str]) -> dict[
     """Everything that a version is made of, as JSON. Tags are kept by id, so that a later renaming does no harm."""
     fields = {field: _plain(getattr(link, field)) for field in (*EDITABLE, *_DESTINATION, *_LIFE)}
     return {**fields, "names": list(names), "tags": {str(tag_id): name for tag_id, name in sorted(tags.items())}}
+
+
+def first_version(link: Link, names: Sequence[str], tags: Mapping[int, str], creator_id: int | None) -> LinkChange:
+    """The version that a link began with, made of a link that has not changed since."""
+    return LinkChange(
+        link_id=link.id,
+        version=1,
+        at=link.created_at,
+        actor_id=creator_id,
+        as_admin=False,
+        action=Action.CREATED.value,
+        changes={},
+        snapshot=snapshot(link, names, tags),
+    )
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

@@ -134,7 +134,10 @@ class LinkTag(Model):
 
 
 class LinkChange(Model):
-    """One version of a link: who made it, what changed, and how the link was afterwards."""
+    """One version of a link: who made it, what changed, and how the link was afterwards.
+
+    The first version is written together with the second: until then the link itself is its first version, and most links never change.
+    """
 
     __tablename__ = "link_history"
     __table_args__ = (CheckConstraint("version > 0", name="version"), TABLE_OPTIONS)

@@ -14,8 +14,9 @@ from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.access import Right
-from refract.identity.actors import Actor, Reader, Writer
+from refract.identity.actors import Reader, Writer
 from refract.identity.rendering import respond
+from refract.identity.visitors import Actor
 from refract.links import queries, service
 from refract.links.edge import Space, create_one, look_at, who, wish_of
 from refract.links.queries import Card, LinkQuestion

@@ -5,8 +5,9 @@ from urllib.parse import urlsplit
 from fastapi import Request
 
 from refract.core.errors import Unavailable
-from refract.identity.actors import Actor, Reader
+from refract.identity.actors import Reader
 from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven, SignInNeeded
+from refract.identity.visitors import Actor
 from refract.redirect.follow import Follow
 from refract.redirect.resolve import Dead, Found, Leads, Listed, Missing, Outcome, Shows, SignInFirst, Unfit, resolve
 from refract.redirect.schemas import ResolveIn, ResolveOut

@@ -136,10 +136,10 @@ class _Request:
                 return await self._missing()
 
     async def _redirect(self, found: Found, href: str) -> ASGIApp:
+        if not found.secure and not (found.forward_query and self._wish.query):
+            self._follow.hooks.fill(self._raw_path, found, href)  # at once: the next who asks should not have to ask for it again
         if self._scope["method"] == "GET":
             await self._follow.hooks.record(self._scope, found)
-        if not found.secure and not (found.forward_query and self._wish.query):
-            self._follow.hooks.fill(self._raw_path, found, href)
         self._scope.setdefault("state", {})["redirect"] = True
         return _Redirect(found.redirect_status, href)
 

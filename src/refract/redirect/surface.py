@@ -9,8 +9,8 @@ from starlette.types import Scope
 
 from refract.core.address import TrustedProxies, network_of
 from refract.core.runtime import Runtime
-from refract.identity.actors import Actor, identify
 from refract.identity.rendering import respond
+from refract.identity.visitors import Actor, who_asks
 from refract.redirect.resolve import Visitor
 
 
@@ -23,7 +23,7 @@ class WebSurface:
         self._proxies = TrustedProxies(rt.settings.trusted_proxies)
 
     async def visitor(self, scope: Scope) -> Visitor | None:
-        return await identify(self._request(scope), self._rt)
+        return await who_asks(self._request(scope), self._rt)
 
     def network(self, scope: Scope) -> str:
         peer = scope["client"][0] if scope.get("client") else ""

@@ -19,9 +19,9 @@ STATE: Final = "refract.traffic"
 class Limits:
     """How long, and how much, a client may take. Seconds are counted by the sweep, so they hold to the second."""
 
-    head_seconds: int = 10
+    head_seconds: int = 8
     """From a connection's or request's first moment to the end of its headers."""
-    body_seconds: int = 10
+    body_seconds: int = 8
     """For a body to arrive, and one more for every `body_rate` bytes that did."""
     body_rate: int = 1024
     idle_seconds: int = 5
@@ -50,6 +50,7 @@ class Traffic:
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
         self.table = table
         self.turn = Turn(spool, lambda call: asyncio.get_running_loop().call_soon(call), self._ending())
         self.proxies = proxies or TrustedProxies()
@@ -60,7 +61,9 @@ class Traffic:
         """Set before the process stops: every further answer then closes its connection."""
 
     def start(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(1.0, self._tick)
+        loop = asyncio.get_running_loop()
+        self._due = loop.time() + 1.0
+        self._timer = loop.call_at(self._due, self._tick)
 
     def stop(self) -> None:
         """End the sweep and send what is left. The spool is its owner's to close."""
@@ -75,9 +78,16 @@ class Traffic:
             lane.sweep(self.limits)
 
     def _tick(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(1.0, self._tick)
+        loop = asyncio.get_running_loop()
+        self._due = next_tick(self._due, loop.time())
+        self._timer = loop.call_at(self._due, self._tick)
         self.sweep()
 
     @staticmethod
     def _ending() -> bytes:
         return answer.ending(time.time())
+
+
+def next_tick(due: float, now: float) -> float:
+    """The tick after one that was due: on the beat though that one came late, since ten delays in a row would make ten seconds eleven."""
+    return due + 1.0 if now < due + 1.0 else now + 1.0

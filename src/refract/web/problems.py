@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -12,6 +11,9 @@ from starlette.responses import Response
 from structlog.contextvars import get_contextvars
 
 from refract.core.errors import FieldError, Invalid, Limited, Malformed, NotFound, RefractError, Unavailable
+
+if TYPE_CHECKING:
+    from fastapi.exceptions import RequestValidationError  # not loaded for its name alone: every role has problems
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -151,7 +153,7 @@ def problems(*errors: type[RefractError]) -> dict[int | str, dict[str, Any]]:
     return by_status
 
 
-def from_validation(error: RequestValidationError) -> RefractError:
+def from_validation(error: "RequestValidationError") -> RefractError:
     """FastAPI's complaint in our words: malformed JSON is 400, a wrong value 422."""
     found = error.errors()
     for one in found:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from refract import __version__
-from refract.core.errors import RefractError, Unauthenticated, Unavailable
+from refract.core.errors import RefractError, StoreFull, Unauthenticated, Unavailable
 from refract.core.runtime import Runtime
 from refract.web.problems import MethodNotAllowed, NoSuchPage, problem_response
 
@@ -121,3 +121,5 @@ async def _measure(rt: Runtime, probe: Probe) -> Dependency:
 async def _ask_database(rt: Runtime) -> None:
     async with rt.db.read() as session:
         await session.execute(text("SELECT 1"))
+    if rt.db.full:
+        raise StoreFull

@@ -62,7 +62,9 @@ async def list_links(
     status: Annotated[LinkState | None, Query(description="As it is now; left out, everything but deleted links.")] = None,
     tag: Annotated[str | None, Query(max_length=200, description="A shared tag.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Words that name, title, notes or destination must contain.")] = None,
-    sort: Sort = Sort.CREATED,
+    sort: Annotated[
+        Sort, Query(description="What comes first: the newest, the last changed, the most or the last clicked.")
+    ] = Sort.CREATED,
     created_after: Annotated[Timestamp | None, Query(description="Made at this moment or later.")] = None,
     created_before: Annotated[Timestamp | None, Query(description="Made before this moment.")] = None,
 ) -> LinkPage:

@@ -11,11 +11,13 @@ from refract.core.db import ReadSession
 from refract.core.rows import slices
 from refract.identity.access import Right
 from refract.identity.models import User
+from refract.links import history
 from refract.links.access import Standing, Who, owned_by, standing_of, visible_to
 from refract.links.errors import LinkNotFound, VersionNotFound
 from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkState, LinkTag
+from refract.links.queries.cards import tag_names
 from refract.names.models import Kind
-from refract.names.queries import find_names, lookalikes
+from refract.names.queries import find_names, lookalikes, names_of
 from refract.names.service import lookups
 from refract.tags.models import SHARED_SPACE, Tag
 
@@ -109,14 +111,35 @@ async def history_of(session: ReadSession, link_id: int, limit: int, before: int
     question = select(LinkChange).where(LinkChange.link_id == link_id)
     if before is not None:
         question = question.where(LinkChange.version < before)
-    return list(await session.scalars(question.order_by(LinkChange.version.desc()).limit(limit)))
+    rows = list(await session.scalars(question.order_by(LinkChange.version.desc()).limit(limit)))
+    if not rows and (before is None or before > 1):
+        first = await _unchanged(session, link_id)
+        return [first] if first is not None else []
+    return rows
 
 
 async def version_of(session: ReadSession, link_id: int, version: int) -> LinkChange:
     found = await session.get(LinkChange, (link_id, version))
+    if found is None and version == 1:
+        found = await _unchanged(session, link_id)
     if found is None:
         raise VersionNotFound(version=version)
     return found
+
+
+async def creator_of(session: ReadSession, link_id: int) -> int | None:
+    """Who made a link that has not changed since: its primary owner."""
+    return await session.scalar(select(LinkOwner.user_id).where(LinkOwner.primary_link_id == link_id))
+
+
+async def _unchanged(session: ReadSession, link_id: int) -> LinkChange | None:
+    """The first version of a link that has no other."""
+    link = await find_link(session, link_id)
+    if link is None or link.version != 1:
+        return None
+    names = (await names_of(session, Kind.LINK, [link_id]))[link_id]
+    tags = (await tag_names(session, [link_id]))[link_id]
+    return history.first_version(link, names, tags, await creator_of(session, link_id))
 
 
 def visible_tags(who: Who) -> ColumnElement[bool]:

@@ -15,8 +15,7 @@ from refract.core.rows import as_read, insert_rows
 from refract.identity.models import User
 from refract.links import feed, history
 from refract.links.errors import PastExpiry
-from refract.links.history import Action
-from refract.links.models import Link, LinkChange, LinkOwner, LinkState, LinkTag
+from refract.links.models import Link, LinkOwner, LinkState, LinkTag
 from refract.links.queries.cards import Card, OwnerFacts
 from refract.links.service.tagging import checked
 from refract.links.service.wishes import Wish, digest, existing, in_turn
@@ -127,7 +126,6 @@ async def _insert(session: WriteSession, owner_id: int, drafts: Sequence[_Draft]
     tagged = [{"link_id": draft.card.link.id, "tag_id": tag_id} for draft in drafts for tag_id in draft.tags]
     await insert_rows(session, _table(Link), [draft.row for draft in drafts])
     await insert_rows(session, _table(LinkOwner), [_owner(link, owner_id) for link in links])
-    await insert_rows(session, _table(LinkChange), [_first_version(draft, owner_id) for draft in drafts])
     await insert_rows(session, _table(LinkTag), tagged)
     await tags.count_use(session, Counter(row["tag_id"] for row in tagged), now)
     await feed.changed(session, [feed.Change(draft.card.link.id, 1, tuple(draft.card.names)) for draft in drafts])
@@ -139,11 +137,3 @@ def _table(model: type[Any]) -> Table:
 
 def _owner(link: Link, owner_id: int) -> dict[str, Any]:
     return {"link_id": link.id, "user_id": owner_id, "primary_link_id": link.id, "added_by": owner_id, "created_at": link.created_at}
-
-
-def _first_version(draft: _Draft, owner_id: int) -> dict[str, Any]:
-    link = draft.card.link
-    return {
-        "link_id": link.id, "version": 1, "at": link.created_at, "actor_id": owner_id, "as_admin": False, "action": Action.CREATED.value,
-        "changes": {}, "snapshot": history.snapshot(link, draft.card.names, draft.tags),
-    }  # fmt: skip

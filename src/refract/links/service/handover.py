@@ -13,7 +13,7 @@ from refract.identity.models import User
 from refract.links import feed, history
 from refract.links.access import Standing, Who
 from refract.links.history import Action
-from refract.links.models import Link, LinkOwner, LinkShare, LinkState
+from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkState
 from refract.links.queries.cards import tag_names
 from refract.links.service.hold import Held
 from refract.links.service.lifecycle import mark_deleted
@@ -60,13 +60,15 @@ async def _hold_all(session: WriteSession, user: User, link_ids: Sequence[int], 
     names = await names_of(session, Kind.LINK, link_ids)
     tags = await tag_names(session, link_ids)
     standing = Standing(Relation.PRIMARY, owns=True, public=False)
-    return [
-        Held(
-            session, Who(user.id), standing, link, names[link.id], tags[link.id], now,
-            history.snapshot(link, names[link.id], tags[link.id]), tuple(names[link.id]),
-        )
-        for link in links
-    ]  # fmt: skip
+    written = set(await session.scalars(select(LinkChange.link_id).where(LinkChange.link_id.in_(link_ids), LinkChange.version == 1)))
+    held = []
+    for link in links:
+        own = names[link.id], tags[link.id]
+        one = Held(session, Who(user.id), standing, link, *own, now, history.snapshot(link, *own), tuple(names[link.id]))
+        if link.id not in written:
+            one.first = history.first_version(link, *own, user.id)
+        held.append(one)
+    return held
 
 
 def _part(held: Held, user: User, owners: Sequence[LinkOwner], heir: User | None) -> feed.Change | None:

@@ -16,6 +16,7 @@ from refract.links.errors import InvalidStateTransition, LinkNotFound
 from refract.links.history import Action
 from refract.links.models import Link, LinkChange, LinkState
 from refract.links.queries.cards import tag_names
+from refract.links.queries.find import creator_of
 from refract.names.models import Kind
 from refract.names.queries import names_of
 
@@ -40,6 +41,7 @@ class Held:
     now: datetime
     before: dict[str, Any]
     names_before: tuple[str, ...]
+    first: LinkChange | None = None  # the first version, while it has not been written
 
     @property
     def state(self) -> LinkState:
@@ -71,6 +73,9 @@ class Held:
         different = dict(changes) if changes is not None else history.difference(self.before, after)
         if not different and after == self.before:
             return None
+        if self.first is not None:
+            self.session.add(self.first)
+            self.first = None
         link.version += 1
         link.updated_at = self.now
         link.search_text = history.searchable(link, self.names)
@@ -105,4 +110,7 @@ async def hold(
         raise Stale
     names = (await names_of(session, Kind.LINK, [link.id]))[link.id]
     tags = (await tag_names(session, [link.id]))[link.id]
-    return Held(session, who, standing, link, names, tags, now, history.snapshot(link, names, tags), tuple(names))
+    held = Held(session, who, standing, link, names, tags, now, history.snapshot(link, names, tags), tuple(names))
+    if link.version == 1 and await session.get(LinkChange, (link.id, 1)) is None:
+        held.first = history.first_version(link, names, tags, await creator_of(session, link.id))
+    return held

@@ -1,0 +1,74 @@
+"""Links by the ten thousand or the million, put into a database as fast as its driver can."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import insert
+
+from refract import migrations
+from refract.core.db import Database
+from refract.core.ids import created_at
+from refract.core.settings import Settings
+from refract.links.models import Link
+from refract.links.service import digest
+from refract.names import near
+from refract.names.models import Name
+
+FIRST_ID = 100_000_000_000_000_000
+SLICE = 5_000
+_STEP = 1 << 22
+
+
+def destination(number: int) -> str:
+    return f"https://example.com/article/{number}?ref=short"
+
+
+def make_links(data_dir: Path, count: int, database_url: str | None = None) -> None:
+    """`count` links named s0, s1, … in a migrated database."""
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    asyncio.run(_make(Settings(data_dir=data_dir, database_url=database_url), count))
+
+
+async def _make(settings: Settings, count: int) -> None:
+    db = Database(settings)
+    try:
+        await migrations.upgrade(db)
+        for start in range(0, count, SLICE):
+            some = range(start, min(count, start + SLICE))
+            await _insert(db, Link, [_link(number) for number in some])
+            await _insert(db, Name, [_name(number) for number in some])
+    finally:
+        await db.close()
+
+
+async def _insert(db: Database, model: Any, rows: list[dict[str, Any]]) -> None:
+    async with db.engine.begin() as connection:
+        if db.dialect != "postgresql":
+            await connection.execute(insert(model), rows)
+            return
+        driver: Any = (await connection.get_raw_connection()).driver_connection
+        columns = list(rows[0])
+        records: Iterator[tuple[Any, ...]] = (tuple(row.values()) for row in rows)
+        await driver.copy_records_to_table(model.__tablename__, records=records, columns=columns)
+
+
+def _link(number: int) -> dict[str, Any]:
+    link_id, href = FIRST_ID + number * _STEP, destination(number)
+    made = created_at(link_id)
+    return {
+        "id": link_id, "destination": href, "href": href, "href_digest": digest(href), "destination_host": "example.com",
+        "has_placeholders": False, "title": None, "notes": None, "redirect_status": 302, "visibility": "unlisted", "forward_query": False,
+        "status": "active", "disabled_by_admin": False, "flagged": False, "expires_at": None, "created_at": made, "updated_at": made,
+        "deleted_at": None, "version": 1, "search_text": href,
+    }  # fmt: skip
+
+
+def _name(number: int) -> dict[str, Any]:
+    key = f"s{number}"
+    head, middle, tail = near.parts(key)
+    made = datetime(2026, 1, 1, tzinfo=UTC)
+    target = FIRST_ID + number * _STEP
+    return {"key": key, "name": key, "kind": "link", "target_id": target, "head": head, "middle": middle, "tail": tail, "created_at": made}

@@ -1,0 +1,94 @@
+"""P10: from cold to the first redirect, memory when idle, memory per cached link.
+
+    python -m bench start [--rounds N]
+
+The database is there already; every start is a new process. Times are of this machine and its load, so the same run also times a
+bare `python -c pass` and, as what any of our kind pays, the import of the web framework.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench._common import ask, busy, cpu_seconds, free_port, metrics, resident_mb, table, write
+from bench._links import make_links
+from tools.serving import command, environment, serving
+
+LINKS = 50_000
+_SECONDS = ("best_seconds", "median_seconds", "cpu_seconds")
+
+
+def first_redirect(data: Path, role: str) -> tuple[float, float]:
+    """Seconds by the clock, and seconds of CPU, which other work on the machine does not stretch."""
+    port = free_port()
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        command("serve", "--port", str(port), "--data-dir", str(data), "--role", role),
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while process.poll() is None:
+            try:
+                if ask(f"http://127.0.0.1:{port}", ["/s1"]):
+                    return time.perf_counter() - began, cpu_seconds(process.pid)
+            except OSError:
+                time.sleep(0.005)
+        raise SystemExit("it did not start")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def seconds_of(*words: str) -> float:
+    began = time.perf_counter()
+    subprocess.run([sys.executable, *words], check=True)
+    return time.perf_counter() - began
+
+
+def memory(data: Path, role: str) -> dict[str, float]:
+    with serving(data, role=role, cached_links=LINKS) as served:
+        ask(served.url, ["/s0"])
+        time.sleep(1)
+        idle = resident_mb(served.process.pid)
+        ask(served.url, (f"/s{number}" for number in range(LINKS)))
+        full = resident_mb(served.process.pid)
+        kept = metrics(served.url)["refract_cached_links"]
+    return {"idle_mb": idle, "full_mb": full, "cached_links": kept, "bytes_per_link": (full - idle) * 1e6 / kept}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="bench start", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args(arguments)
+    load_before = busy()
+    found: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory(prefix="refract-bench-") as directory:
+        data = Path(directory) / "data"
+        make_links(data, LINKS)
+        for role in ("redirect", "all"):
+            starts = sorted(first_redirect(data, role) for _ in range(options.rounds))
+            times = {
+                "best_seconds": starts[0][0],
+                "median_seconds": starts[len(starts) // 2][0],
+                "cpu_seconds": min(cpu for _, cpu in starts),
+            }
+            found[role] = {**times, **memory(data, role)}
+        floor = {"python": seconds_of("-c", "pass"), "fastapi": seconds_of("-c", "import fastapi, sqlalchemy.ext.asyncio")}
+    print()
+    table(
+        ["", "best s", "median s", "CPU s", "idle MB", "bytes per cached link"],
+        [
+            [role, *(f"{one[name]:.2f}" for name in _SECONDS), f"{one['idle_mb']:.0f}", f"{one['bytes_per_link']:.0f}"]
+            for role, one in found.items()
+        ],
+    )
+    print(f"python alone {floor['python']:.2f} s; with fastapi and sqlalchemy imported {floor['fastapi']:.2f} s")
+    print("P10 bar: ≤ 2 s, ≤ 150 MB, ≤ 1 kB (aim 1 s, 100 MB)")
+    write("start", "P10", load_before, options=vars(options), roles=found, floor=floor)
+    held = (one["best_seconds"] <= 2 and one["idle_mb"] <= 150 and one["bytes_per_link"] <= 1024 for one in found.values())
+    return 0 if all(held) else 1

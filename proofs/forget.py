@@ -1,0 +1,205 @@
+"""1,000 changes under load: no process gives the old answer longer than 1 s (p99), 5 s with the bus cut, 0 s past an expiry.
+
+Each process is asked again and again on connections of its own. A change is *gone everywhere* when the last old answer of any
+process was received, counted from the moment the change was acknowledged. With the bus cut, processes hear of nothing and must
+ask: on PostgreSQL the connections that listen and follow fall silent without a word, or are terminated again and again; on SQLite,
+where the bus is the database itself, reading the feed of changes fails.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import text
+
+from proofs.harness import checker, expiry, stage
+from proofs.harness.changes import Changes, Findings, Subject
+from proofs.harness.ears import Ear, ears, metric
+from proofs.harness.journal import Journal, Kind, Outcome
+from proofs.harness.load import Bounds, Load, clicking
+from proofs.harness.proxy import Proxy, proxied
+from proofs.harness.report import Report
+from proofs.harness.site import ROOT, Site, database, site
+from refract.core.runtime import Runtime
+
+EVERYWHERE, CUT_OFF = 1.0, 5.0
+AT_ONCE = 4
+INJECT = Path(__file__).parent / "harness" / "inject"
+TERMINATE = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND (query LIKE 'LISTEN%' OR query LIKE 'SELECT%FROM link_feed%') AND pid <> pg_backend_pid()"""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many changes with the bus whole and how many while it is cut, and how many links that expire."""
+
+    changes: int
+    cut: int
+    expiries: int
+    workers: int = 4
+    seconds: float = 2 * 3600.0
+
+
+SIZES = {"short": Size(changes=24, cut=8, expiries=12, workers=2), "full": Size(changes=1000, cut=200, expiries=200)}
+
+
+class Bus:
+    """What connects the processes, and how it is cut on this database."""
+
+    def __init__(self, switches: Path, proxy: Proxy | None, rt: Runtime | None = None) -> None:
+        self._switches = switches
+        self._proxy = proxy
+        self.rt = rt
+
+    @asynccontextmanager
+    async def silent(self, what: str = "bus") -> AsyncIterator[None]:
+        """`bus`, or `all`: then the database cannot be asked either."""
+        if self._proxy is not None:
+            self._proxy.cut = what
+            try:
+                yield
+            finally:
+                self._proxy.heal()
+            return
+        switch = self._switches / ("feed" if what == "bus" else "store")
+        switch.touch()
+        try:
+            yield
+        finally:
+            switch.unlink()
+
+    @asynccontextmanager
+    async def terminated(self) -> AsyncIterator[None]:
+        """Everybody who listens or follows is thrown out, ten times a second."""
+
+        async def throw_out() -> None:
+            while self.rt is not None:
+                async with self.rt.db.write() as session:
+                    await session.execute(text(TERMINATE))
+                await asyncio.sleep(0.1)
+
+        task = asyncio.create_task(throw_out())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def staged(home: Path, dialect: str, workers: int) -> AsyncIterator[tuple[Site, Bus]]:
+    """A site whose bus can be cut."""
+    switches = home / "switches"
+    switches.mkdir()
+    async with database(dialect) as url:
+        if url is None:
+            path = f"{INJECT}:{ROOT / 'src'}"
+            async with site(home, dialect, workers=workers, PYTHONPATH=path, PROOF_FAULTS=str(switches)) as made:
+                yield made, Bus(switches, None)
+        else:
+            async with proxied(url) as (proxy, through), site(home, dialect, workers=workers, url=through) as made:
+                yield made, Bus(switches, proxy)
+
+
+async def heard_again(listeners: list[Ear]) -> None:
+    """Every process follows the changes once more."""
+    for ear in listeners:
+        while await metric(ear, "refract_changes_unheard"):  # noqa: ASYNC110 - another process sends us no event
+            await asyncio.sleep(0.1)
+
+
+async def cut_off(changes: Changes, bus: Bus, groups: list[list[Ear]], size: Size, dialect: str) -> Findings:
+    """Cut, change at once, see how long it lasts, heal; and again."""
+    findings = Findings()
+    for number in range(0, size.cut, len(groups)):
+        terminate = dialect == "postgresql" and number // len(groups) % 2
+        async with bus.terminated() if terminate else bus.silent():
+            await changes.many(groups, len(groups), findings)
+        await heard_again(groups[0])
+    return findings
+
+
+async def expiring(rt: Runtime, bus: Bus, group: list[Ear], number: int, prefix: str, *, away: bool) -> expiry.Late:
+    """Links that expire one after another, by turns kept ready everywhere or not asked for before. `away`: nobody can be asked then."""
+    found = expiry.Late()
+    first = datetime.now(UTC) + timedelta(seconds=4)
+    moments = [first + timedelta(milliseconds=100 * index) for index in range(number)]
+    links = []
+    for index, moment in enumerate(moments):
+        links += await stage.plant(rt, 1, prefix=f"{prefix}-{index}", expires_at=moment)
+    watching = [
+        asyncio.create_task(expiry.watch(group, link, moment, found, warm=away or index % 2 == 0))
+        for index, (link, moment) in enumerate(zip(links, moments, strict=True))
+    ]
+    if away:
+        await asyncio.sleep(max(0.0, (moments[0] - datetime.now(UTC)).total_seconds() - 0.5))
+        async with bus.silent("all"):
+            await asyncio.gather(*watching)
+    else:
+        await asyncio.gather(*watching)
+    return found
+
+
+async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
+    chance, journal = random.Random(seed), Journal(home / "requests")
+    report = Report(f"forget: {dialect}, {size.workers} processes", seed)
+    async with staged(home, dialect, size.workers) as (made, bus), made.runtime() as rt:
+        bus.rt = rt
+        hosts = [f"host-{number}.example" for number in range(4 * AT_ONCE)]
+        subjects = [Subject((await stage.plant(rt, 1, prefix=f"s{number}", host=host))[0], host) for number, host in enumerate(hosts)]
+        names = [link.name for link in await stage.plant(rt, 200)]
+        key = await stage.make_key(rt)
+        made.start()
+        await made.until_complete()
+        async with ears(made, AT_ONCE) as found:
+            groups = [list(group) for group in zip(*found.values(), strict=True)]
+            load = Load(made.port, journal, clicking(names), Bounds(8, 20_000_000, size.seconds), pause=lambda: chance.uniform(0, 0.02))
+            task = asyncio.create_task(load.run())
+            changes, whole = Changes(key, subjects, chance), Findings()
+            await changes.many(groups, size.changes, whole)
+            cut = await cut_off(changes, bus, groups, size, dialect)
+            late = await expiring(rt, bus, groups[0], size.expiries, "soon", away=False)
+            late_away = await expiring(rt, bus, groups[1], max(4, size.expiries // 10), "away", away=True)
+            load.stop()
+            await task
+        await made.stop()
+    judge(report, journal, whole, cut, (late, late_away))
+    return report
+
+
+def judge(report: Report, journal: Journal, whole: Findings, cut: Findings, late: tuple[expiry.Late, expiry.Late]) -> None:
+    kinds = ", ".join(f"{len(took)} {kind}" for kind, took in sorted(whole.took.items()))
+    report.say("changes", f"{len(whole.all):,} ({kinds})")
+    report.say("answers looked at", whole.asked + cut.asked)
+    p99 = checker.percentile(whole.all, 0.99)
+    report.bar("gone everywhere after", checker.spread(whole.all), f"p99 ≤ {EVERYWHERE:g} s", held=p99 <= EVERYWHERE, timed=True)
+    report.say("changes with the bus cut", len(cut.all))
+    worst = max(cut.all, default=0.0)
+    report.bar("gone everywhere after", checker.spread(cut.all), f"≤ {CUT_OFF:g} s", held=worst <= CUT_OFF, timed=True)
+    report.none("answers neither old nor new", len(whole.strange) + len(cut.strange))
+    report.notes += sorted(set(whole.strange + cut.strange))[:5]
+    for what, found in zip(("", ", database away"), late, strict=True):
+        report.say(f"redirects just before an expiry{what}", found.before)
+        report.say(f"answers just after it{what}", found.after)
+        report.none(f"redirects after it{what}", len(found.late))
+        if found.late:
+            report.note(f"late by up to {max(found.late) * 1000:.1f} ms{what}")
+    answered = [record for record in journal.read() if record.kind == Kind.CLICK]
+    report.say("redirects under load beside", sum(record.acknowledged for record in answered))
+    report.none("of the load beside, not redirected", sum(not record.acknowledged for record in answered))
+    odd = {Outcome(record.outcome).name + f" {record.status}" for record in answered if not record.acknowledged}
+    if odd:
+        report.note(f"not redirected: {sorted(odd)}")
+    journal.close()
+
+
+async def prove(home: Path, dialect: str, size: str, seed: int) -> list[Report]:
+    return [await run(home, dialect, SIZES[size], seed)]
+
+
+def main(arguments: list[str]) -> int:
+    return stage.main("forget", arguments, __doc__, "sqlite,postgresql", prove)

@@ -1,0 +1,147 @@
+"""What the client saw, what was done to the server, what the database holds: joined, once everything is drained.
+
+An acknowledged click is a redirect that was received; an acknowledged write a 2xx that was received. *Lost*: acknowledged and not
+in the database. *Duplicate*: there twice. *In flight*: there, though the client was cut off before it heard of it, which is fine.
+*Unexplained*: there, and nobody asked for it, or was told no.
+"""
+
+import asyncio
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+
+from proofs.harness.journal import Kind, Outcome, Record
+from proofs.harness.nemesis import Fault
+from refract.analytics.figures import Figures, add_up
+from refract.analytics.frames import LINK_CLICK
+from refract.analytics.models import ClickEvent
+from refract.core.errors import Unavailable
+from refract.core.runtime import Runtime
+from refract.links.models import Link, LinkTotals
+
+STUCK_SECONDS = 30.0
+
+
+class NotDrained(Exception):
+    """Clicks stayed in the spool although nothing was in the ingester's way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """One kind of acknowledged thing, joined."""
+
+    acknowledged: int
+    stored: int
+    lost: int
+    duplicates: int
+    in_flight: int
+    unexplained: int
+    examples: tuple[int, ...]
+
+
+def tally(records: Iterable[Record], kind: Kind, stored: Counter[int]) -> Tally:
+    """Join the journal with how often each id was found in the database."""
+    acknowledged: set[int] = set()
+    unanswered: set[int] = set()
+    for record in records:
+        if record.kind != kind:
+            continue
+        if record.acknowledged:
+            acknowledged.add(record.id)
+        elif record.outcome in (Outcome.CUT, Outcome.CROSSED, Outcome.LATE):
+            unanswered.add(record.id)
+    lost = acknowledged - stored.keys()
+    duplicates = {number for number, times in stored.items() if times > 1}
+    beyond = stored.keys() - acknowledged
+    unexplained = beyond - unanswered
+    return Tally(
+        acknowledged=len(acknowledged),
+        stored=stored.total(),
+        lost=len(lost),
+        duplicates=len(duplicates),
+        in_flight=len(beyond & unanswered),
+        unexplained=len(unexplained),
+        examples=tuple(sorted(lost | duplicates | unexplained)[:5]),
+    )
+
+
+async def drained(rt: Runtime) -> Figures:
+    """Wait until the running ingester has applied everything; it may take as long as it moves on."""
+    best, moved = -1, time.monotonic()
+    while True:
+        try:
+            figures = await add_up(rt)
+        except Unavailable:
+            await asyncio.sleep(0.5)
+            continue
+        if not figures.pending:
+            return figures
+        if figures.stored > best:
+            best, moved = figures.stored, time.monotonic()
+        if time.monotonic() > moved + STUCK_SECONDS:
+            raise NotDrained(f"{figures.pending} clicks wait, and nothing has been stored for {STUCK_SECONDS:g} s")
+        await asyncio.sleep(0.2)
+
+
+async def stored_clicks(rt: Runtime) -> Counter[int]:
+    """How often each click is in the database, by the id it carried."""
+    found: Counter[int] = Counter()
+    async with rt.db.read() as session:
+        for marker in await session.scalars(select(ClickEvent.utm_content).where(ClickEvent.utm_content.is_not(None))):
+            found[int(marker or 0)] += 1
+    return found
+
+
+async def stored_links(rt: Runtime, prefix: str) -> Counter[int]:
+    """How often each written link is there, by the id at the end of its destination."""
+    found: Counter[int] = Counter()
+    async with rt.db.read() as session:
+        for destination in await session.scalars(select(Link.destination).where(Link.destination.startswith(prefix))):
+            found[int(destination.removeprefix(prefix))] += 1
+    return found
+
+
+async def totals_that_differ(rt: Runtime) -> int:
+    """Links whose counter is not the number of their clicks."""
+    async with rt.db.read() as session:
+        counted = select(ClickEvent.target_id, func.count()).where(ClickEvent.kind == LINK_CLICK).group_by(ClickEvent.target_id)
+        events = dict((await session.execute(counted)).tuples().all())
+        rows = await session.execute(select(LinkTotals.link_id, LinkTotals.total_clicks + LinkTotals.bot_clicks))
+        totals = {link: number for link, number in rows.tuples() if number}
+    return sum(1 for link in events.keys() | totals.keys() if events.get(link) != totals.get(link))
+
+
+def mid_request(faults: Sequence[Fault], records: Iterable[Record]) -> int:
+    """How many faults cut somebody off: a request sent before, and ended by it without its answer."""
+    cuts = [(record.began, record.ended) for record in records if record.cut]
+    return sum(1 for fault in faults if any(began <= fault.at <= ended for began, ended in cuts))
+
+
+def serving_again(faults: Sequence[Fault], records: Iterable[Record]) -> list[float]:
+    """After each fault, the seconds until somebody who asked after it had an answer."""
+    answered = sorted((record.began, record.ended) for record in records if record.outcome == Outcome.ANSWERED)
+    begins = [began for began, _ in answered]
+    waits = []
+    for fault in faults:
+        first = bisect_left(begins, fault.at)
+        soon = answered[first : first + 500]  # the first to ask need not be the first to be answered
+        waits.append(min((ended for _, ended in soon), default=float("inf")) - fault.at)
+    return waits
+
+
+def spread(values: Sequence[float]) -> str:
+    """A distribution in a few words."""
+    if not values:
+        return "none"
+    ordered = sorted(values)
+    at = [ordered[min(len(ordered) - 1, int(len(ordered) * part))] for part in (0.5, 0.9, 0.99)]
+    return f"median {at[0]:.3f}, p90 {at[1]:.3f}, p99 {at[2]:.3f}, most {ordered[-1]:.3f} s"
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * part))] if ordered else 0.0

@@ -1,0 +1,99 @@
+"""What a proof puts on a site before it begins, and the options that every proof takes."""
+
+import argparse
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import uvloop
+
+from proofs.harness.report import Report
+from refract.core.runtime import Runtime
+from refract.identity import keys
+from refract.identity.models import Scope, User
+from refract.identity.people import ensure_owner
+from refract.links import service
+from refract.links.schemas import LinkCreate
+from refract.links.service import Made, Wish
+from refract.links.vetting import Vetted, vet
+from refract.names.grammar import Reserved
+from refract.names.service import Namespace
+
+
+class Planted(NamedTuple):
+    """A link that is there before the proof begins."""
+
+    id: int
+    name: str
+    destination: str
+
+
+async def owner_of(rt: Runtime) -> User:
+    async with rt.db.write() as session:
+        return (await ensure_owner(session, rt))[0]
+
+
+async def make_key(rt: Runtime) -> str:
+    """A key of the owner's that may do everything."""
+    owner = await owner_of(rt)
+    async with rt.db.write() as session:
+        return (await keys.create_key(session, rt, owner, "proof", [Scope.READ, Scope.WRITE, Scope.ADMIN]))[1]
+
+
+async def plant(rt: Runtime, count: int, *, prefix: str = "link", host: str = "example.com", **given: Any) -> list[Planted]:
+    """Links made the way the program makes them, each with a name and a destination of its own."""
+    owner = await owner_of(rt)
+    names = [f"{prefix}-{number}" for number in range(count)]
+    vetted = await vet(rt, [f"https://{host}/{name}" for name in names])
+    wishes = [
+        Wish(LinkCreate(destination=one.typed, names=[name], **given), one, "unlisted")
+        for name, one in zip(names, vetted, strict=True)
+        if isinstance(one, Vetted)
+    ]
+    async with rt.db.write() as session:
+        made = await service.create_links(session, Namespace(rt.ids, rt.clock, Reserved()), owner, wishes)
+    cards = [one.card for one in made if isinstance(one, Made)]
+    assert len(cards) == count, made
+    return [Planted(card.link.id, card.names[0], card.link.destination) for card in cards]
+
+
+Prove = Callable[[Path, str, str, int], Coroutine[Any, Any, list[Report]]]
+"""From an empty directory, a database, a size and a seed to what was found."""
+
+
+def main(name: str, arguments: list[str], description: str | None, databases: str, prove: Prove) -> int:
+    """The command line of a proof: 0 when every promise held, on every database asked for."""
+    parser = argparse.ArgumentParser(prog=f"make proof {name}", description=description, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--size", choices=("short", "full"), default="full")
+    parser.add_argument("--seed", type=int, help="Left out: a random one, printed.")
+    parser.add_argument("--database", default=databases, help=f"By comma, of sqlite, postgresql and mysql. Left out: {databases}.")
+    parser.add_argument("--untimed", action="store_true", help="Forgive what is about seconds: the machine is busy.")
+    parser.add_argument("--save", action="store_true", help="Write the figures to proofs/results.")
+    given = parser.parse_args(arguments)
+    seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
+    held = True
+    for dialect in given.database.split(","):
+        with home() as place:
+            for number, report in enumerate(uvloop.run(prove(place, dialect, given.size, seed))):
+                held = (report.show() or (given.untimed and not report.broken)) and held
+                if given.save:
+                    report.save(f"{name}-{dialect}-{number + 1}")
+    return 0 if held else 1
+
+
+@contextmanager
+def home() -> Iterator[Path]:
+    """A directory for everything a proof leaves behind, gone with it. REFRACT_PROOF_KEEP keeps it, for those who look for a fault."""
+    path = Path(tempfile.mkdtemp(prefix="refract-proof-"))
+    try:
+        yield path
+    finally:
+        if os.environ.get("REFRACT_PROOF_KEEP"):
+            print(f"kept: {path}")
+        else:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,48 @@
+"""Closing a listening socket without losing anybody.
+
+Connections that the kernel has completed and nobody has accepted yet are reset when their listener closes, with whatever
+their clients have sent. So first no new one is let in, then the queue is emptied, and only then the socket is closed.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import socket
+import struct
+import sys
+from typing import Final
+
+_SO_ATTACH_FILTER: Final = 26
+_TCP_INFO: Final = 11
+_UNACKED: Final = 24  # of `struct tcp_info`; of a listening socket it is the length of the accept queue
+_STEP: Final = 0.01
+_STEADY: Final = 3
+
+# "Load the byte of flags; is SYN among them? Drop, else keep." A client whose SYN is dropped sends it again, and is then refused.
+_DROP_SYN: Final = b"".join(
+    struct.pack("HBBI", *instruction) for instruction in ((0x30, 0, 0, 13), (0x45, 0, 1, 0x02), (0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF))
+)
+
+
+async def fall_silent(listener: socket.socket, seconds: float = 1.0) -> None:
+    """Let nobody new in, and wait until those already let in are accepted by whoever serves this socket."""
+    if sys.platform != "linux":
+        return
+    with contextlib.suppress(OSError):  # where this is forbidden, a stop is as good as anybody's
+        _let_nobody_in(listener)
+        empty = 0
+        deadline = asyncio.get_running_loop().time() + seconds
+        while empty < _STEADY and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(_STEP)
+            empty = 0 if accept_queue(listener) else empty + 1
+
+
+def accept_queue(listener: socket.socket) -> int:
+    """Connections that nobody has accepted yet."""
+    info = listener.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _UNACKED + 4)
+    return int(struct.unpack_from("I", info, _UNACKED)[0])
+
+
+def _let_nobody_in(listener: socket.socket) -> None:
+    program = ctypes.create_string_buffer(_DROP_SYN, len(_DROP_SYN))
+    listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(_DROP_SYN) // 8, ctypes.addressof(program)))

@@ -1,0 +1,57 @@
+"""One serving process, whether alone or one of several. It loads no more than its role needs, and nothing of the command line."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+import uvicorn
+
+from refract.cli.server import GracefulServer
+from refract.core.runtime import Runtime, running
+from refract.core.settings import Settings
+from refract.node import Node
+
+
+async def serve_process(
+    settings: Settings, listener: socket.socket, ready: Callable[[], Awaitable[None]], lifeline: int | None = None
+) -> None:
+    """One process that answers, until a signal or until the parent is gone."""
+    async with running(settings, patient=True, makes_ids=settings.role != "redirect") as rt:
+        application = make_node(rt)
+        config = uvicorn.Config(
+            application,
+            http=application.protocol,
+            ws="none",
+            loop="uvloop",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=4096,
+        )
+        async with application.background():
+            server = GracefulServer(config, application)
+            if lifeline is not None:
+                _stop_with_parent(server, lifeline)
+            await server.run_until_stopped(listener, ready, shared=lifeline is not None)
+
+
+def _stop_with_parent(server: GracefulServer, lifeline: int) -> None:
+    """Heard once: the end of a pipe stays readable, and a second stop would be a hasty one."""
+    loop = asyncio.get_running_loop()
+
+    def parent_is_gone() -> None:
+        loop.remove_reader(lifeline)
+        server.stop()
+
+    loop.add_reader(lifeline, parent_is_gone)
+
+
+def make_node(rt: Runtime) -> Node:
+    """What this process is, by its role."""
+    if rt.settings.role in ("redirect", "worker"):
+        return Node(rt)
+    from refract.app import Application  # noqa: PLC0415 - the web app is most of what there is to load
+
+    return Application(rt)

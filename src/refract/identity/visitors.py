@@ -1,0 +1,105 @@
+"""Who is asking, by what a request carries. For every door, also those without the web framework."""
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from refract.core.runtime import Runtime
+from refract.identity.errors import BadCredentials, OriginUnproven
+from refract.identity.keys import find_by_key
+from refract.identity.models import BrowserSession, Scope, User, UserRole
+from refract.identity.sessions import SEEN_EVERY, find_session, keep_alive
+from refract.identity.usage import KeyUsage
+from refract.web import csrf
+
+ALL_SCOPES = frozenset(Scope)
+COOKIE = "refract"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """A person, and the rights that came with this request."""
+
+    user: User
+    scopes: frozenset[Scope]
+    key_id: int | None = None
+    session: BrowserSession | None = None
+
+    @property
+    def grantable(self) -> frozenset[Scope] | None:
+        """The scopes of the key that asks, which bound those of keys it makes; None where a person asks themself."""
+        return self.scopes if self.key_id is not None else None
+
+    @property
+    def is_admin(self) -> bool:
+        return self.user.role == UserRole.ADMIN and Scope.ADMIN in self.scopes
+
+
+def cookie_name(rt: Runtime) -> str:
+    """`__Host-` makes browsers insist on Secure, on this host alone; it cannot be used on plain http."""
+    return f"__Host-{COOKIE}" if rt.settings.https else COOKIE
+
+
+def set_session_cookie(response: Response, rt: Runtime, token: str) -> None:
+    response.set_cookie(
+        cookie_name(rt), token, max_age=rt.settings.session_days * 86_400, path="/", secure=rt.settings.https, httponly=True, samesite="lax"
+    )
+
+
+def clear_session_cookie(response: Response, rt: Runtime) -> None:
+    response.delete_cookie(cookie_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+
+
+def session_token(request: Request, rt: Runtime) -> str | None:
+    return request.cookies.get(cookie_name(rt))
+
+
+async def who_asks(request: Request, rt: Runtime) -> Actor | None:
+    """The person behind a key or a cookie; None for a stranger. A key that is wrong is an error, a stale cookie is not."""
+    key = request.headers.get("x-api-key") or _bearer(request)
+    actor = await _by_key(request, rt, key) if key is not None else await _by_cookie(request, rt)
+    if actor is not None:
+        request.state.actor = _actor_name(actor.user)
+    return actor
+
+
+def _actor_name(user: User) -> str:
+    """Whose stored answers a request may repeat."""
+    return f"user:{user.id}"
+
+
+def _bearer(request: Request) -> str | None:
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    return value.strip() if scheme.lower() == "bearer" else None
+
+
+async def _by_key(request: Request, rt: Runtime, clear: str) -> Actor:
+    usage: KeyUsage = request.app.state.key_usage
+    async with rt.db.read() as session:
+        found = await find_by_key(session, clear)
+    if found is None:
+        usage.refused()
+        raise BadCredentials
+    key, user = found
+    request.scope["state"]["rate_headers"] = usage.count(key.id)
+    return Actor(user, frozenset(Scope(scope) for scope in key.scopes), key_id=key.id)
+
+
+async def _by_cookie(request: Request, rt: Runtime) -> Actor | None:
+    token = session_token(request, rt)
+    if token is None:
+        return None
+    async with rt.db.read() as session:
+        found = await find_session(session, rt, token)
+    if found is None:
+        return None
+    seen, user = found
+    if request.method not in csrf.SAFE_METHODS and not await csrf.proven(rt, request, token):
+        raise OriginUnproven
+    request.state.actor = _actor_name(user)  # before the first write, which may claim an Idempotency-Key for them
+    if rt.clock.now() - seen.last_seen_at > SEEN_EVERY and rt.settings.role != "redirect":  # which may only read
+        async with rt.db.write() as writing:
+            await keep_alive(writing, rt, seen)
+    scopes = ALL_SCOPES if user.role == UserRole.ADMIN else ALL_SCOPES - {Scope.ADMIN}
+    return Actor(user, scopes, session=seen)

@@ -1,0 +1,247 @@
+"""Each click exactly once, whatever happens to writers, ingesters, files and commits; and what does not add up is named."""
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select, update
+
+from refract.analytics.figures import Figures, add_up
+from refract.analytics.frames import ENTRY_CLICK, LINK_CLICK, PREFETCH, frame
+from refract.analytics.ingest import Ingester
+from refract.analytics.models import ClickEvent, SpoolCheckpoint
+from refract.analytics.spool import Spool, segment_name
+from refract.analytics.spool_reader import Batch, Position, SpoolState, only_ingester, spools
+from refract.core.clock import ManualClock
+from refract.core.errors import StoreUnavailable
+from refract.core.runtime import Runtime
+from refract.links.models import LinkTotals
+
+LINK = 42
+
+
+@pytest.fixture
+def root(rt: Runtime) -> Path:
+    return rt.settings.effective_spool_dir
+
+
+def click(rt: Runtime, target: int = LINK, flags: int = 0, kind: int = LINK_CLICK) -> bytes:
+    return frame(
+        kind, target, rt.clock.now_ns(), flags, b"\x0a\x00\x00", b"Mozilla/5.0 Firefox/140.0", b"https://a.example/b", b"utm_source=x"
+    )
+
+
+def spool_of(root: Path, *turns: list[bytes], segment_bytes: int = 8 << 20, close: bool = True) -> Spool:
+    spool = Spool(root, node="here", segment_bytes=segment_bytes)
+    for turn in turns:
+        assert spool.append(turn) == len(turn)
+    if close:
+        spool.close()
+    return spool
+
+
+async def totals(rt: Runtime, link: int = LINK) -> tuple[int, int]:
+    async with rt.db.read() as session:
+        row = await session.get(LinkTotals, link)
+        return (row.total_clicks, row.bot_clicks) if row else (0, 0)
+
+
+async def agree(rt: Runtime, clicks: int) -> Figures:
+    figures = await add_up(rt)
+    assert figures.drift == []
+    assert (figures.accepted, figures.stored, figures.pending) == (clicks, clicks, 0)
+    return figures
+
+
+async def test_clicks_become_events_and_totals_and_the_spool_goes(rt: Runtime, root: Path, clock: ManualClock) -> None:
+    turns = [[click(rt), click(rt, flags=PREFETCH)], [click(rt, 43), click(rt, 99, kind=ENTRY_CLICK)]]
+    spool_of(root, *turns)
+    assert (await add_up(rt)).pending == 4
+
+    assert await Ingester(rt).apply_all() == 4
+
+    assert await totals(rt) == (1, 1)
+    assert await totals(rt, 43) == (1, 0)
+    assert await totals(rt, 99) == (0, 0)  # an entry of a list is no link
+    async with rt.db.read() as session:
+        event = (await session.scalars(select(ClickEvent).where(ClickEvent.target_id == 43))).one()
+        assert (event.at, event.node, event.network, event.referrer_host) == (clock.now(), "here", "10.0.0.0", "a.example")
+        assert (await session.get_one(LinkTotals, 43)).last_clicked_at == clock.now()
+    assert spools(root) == []
+    await agree(rt, 4)
+
+
+async def test_a_living_spool_is_followed_as_it_grows(rt: Runtime, root: Path) -> None:
+    ingester = Ingester(rt)
+    spool = spool_of(root, [click(rt)], close=False)
+    assert await ingester.apply_all() == 1
+    assert await ingester.apply_all() == 0
+    for _ in range(5):
+        spool.append([click(rt)])
+    assert await ingester.apply_all() == 5
+    spool.close()
+    assert await ingester.apply_all() == 0
+
+    assert spools(root) == []
+    await agree(rt, 6)
+
+
+async def test_many_segments_and_batches_keep_their_order(rt: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refract.analytics.ingest.BATCH", 7)
+    spool_of(root, *[[click(rt) for _ in range(5)] for _ in range(20)], segment_bytes=4096)
+
+    assert await Ingester(rt).apply_all() == 100
+
+    assert await totals(rt) == (100, 0)
+    await agree(rt, 100)
+
+
+async def test_two_ingesters_at_once_apply_each_click_once(rt: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refract.analytics.ingest.BATCH", 10)
+    for _ in range(3):
+        spool_of(root, [click(rt) for _ in range(50)])
+    ingesters = [Ingester(rt) for _ in range(2)]
+
+    while spools(root):
+        results = await asyncio.gather(*(one.apply_all() for one in ingesters), return_exceptions=True)
+        assert not [result for result in results if isinstance(result, Exception) and not isinstance(result, FileNotFoundError)]
+
+    assert await totals(rt) == (150, 0)
+    await agree(rt, 150)
+
+
+async def test_one_directory_has_one_ingester(root: Path) -> None:
+    with only_ingester(root) as first, only_ingester(root) as second:
+        assert (first, second) == (True, False)
+    with only_ingester(root) as again:
+        assert again
+
+
+async def test_a_torn_tail_is_counted_and_is_no_drift(rt: Runtime, root: Path) -> None:
+    spool = spool_of(root, [click(rt), click(rt)])
+    path = spool.directory / segment_name(1)
+    path.write_bytes(path.read_bytes()[:-5])
+
+    assert await Ingester(rt).apply_all() == 1
+
+    async with rt.db.read() as session:
+        (row,) = (await session.scalars(select(SpoolCheckpoint))).all()
+        assert row.torn == len(click(rt)) - 5
+    await agree(rt, 1)
+
+
+async def test_a_damaged_segment_is_set_aside_and_named(rt: Runtime, root: Path) -> None:
+    spool = spool_of(root, *[[click(rt)] * 10 for _ in range(3)], segment_bytes=4096)
+    segments = sorted(spool.directory.glob("*.clicks"))
+    assert len(segments) == 1
+    data = bytearray(segments[0].read_bytes())
+    data[16 + len(click(rt)) * 10 + 20] ^= 0xFF
+    segments[0].write_bytes(bytes(data))
+
+    assert await Ingester(rt).apply_all() == 10
+
+    figures = await add_up(rt)
+    assert figures.stored == figures.events == 10
+    (sentence,) = figures.drift
+    assert sentence.startswith("Clicks that could not be read are kept in")
+    (aside,) = (root / "set-aside").iterdir()
+    assert aside.name in sentence
+    assert bytes(data).endswith(aside.read_bytes())
+
+
+async def test_a_file_that_comes_back_is_not_applied_again(rt: Runtime, root: Path, tmp_path: Path) -> None:
+    spool = spool_of(root, [click(rt)] * 3)
+    shutil.copytree(spool.directory, tmp_path / "backup")
+    await Ingester(rt).apply_all()
+    assert not spool.directory.exists()
+    shutil.copytree(tmp_path / "backup", spool.directory)
+
+    assert await Ingester(rt).apply_all() == 0
+
+    assert await totals(rt) == (3, 0)
+    assert not spool.directory.exists()
+    await agree(rt, 3)
+
+
+class Unlucky(Ingester):
+    """The connection breaks around the first commit: nobody can say whether it happened."""
+
+    def __init__(self, rt: Runtime, *, committed: bool) -> None:
+        super().__init__(rt)
+        self.committed = committed
+        self.left = 1
+
+    async def _apply(self, spool: SpoolState, position: Position, batch: Batch) -> None:
+        if not self.left or self.committed:
+            await super()._apply(spool, position, batch)
+        if self.left:
+            self.left -= 1
+            raise StoreUnavailable
+
+
+@pytest.mark.parametrize("committed", [True, False])
+async def test_a_commit_whose_outcome_is_unknown_counts_once(rt: Runtime, root: Path, committed: bool) -> None:
+    spool_of(root, [click(rt)] * 5)
+    ingester = Unlucky(rt, committed=committed)
+
+    assert await ingester._round() == 1.0
+    await ingester._round()
+
+    assert await totals(rt) == (5, 0)
+    await agree(rt, 5)
+
+
+async def test_an_ingester_that_believes_in_an_old_place_applies_nothing(rt: Runtime, root: Path) -> None:
+    spool = spool_of(root, [click(rt)] * 5, close=False)
+    behind = Ingester(rt)
+    await behind.apply_all()
+    spool.append([click(rt)])
+    await Ingester(rt).apply_all()
+
+    assert await behind.apply_all() == 0
+
+    assert await totals(rt) == (6, 0)
+    spool.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda: update(LinkTotals).values(total_clicks=LinkTotals.total_clicks + 1), "The totals of links add up to 4, but 3 clicks"),
+        (lambda: update(SpoolCheckpoint).values(stored=7), "The spools gave 7 clicks, but 3 events are stored."),
+    ],
+)
+async def test_drift_is_named(rt: Runtime, root: Path, spoil: Callable[[], Any], sentence: str) -> None:
+    spool_of(root, [click(rt)] * 3)
+    await Ingester(rt).apply_all()
+    async with rt.db.write() as session:
+        await session.execute(spoil())
+
+    assert any(drift.startswith(sentence) for drift in (await add_up(rt)).drift)
+
+
+async def test_what_was_not_kept_is_accepted_but_never_stored(rt: Runtime, root: Path) -> None:
+    spool = spool_of(root, [click(rt)], close=False)
+    spool.not_kept = 2
+    spool._note()
+    spool.close()
+    await Ingester(rt).apply_all()
+
+    figures = await add_up(rt)
+    assert (figures.accepted, figures.stored, figures.not_kept) == (3, 1, 2)
+    assert figures.drift == []
+
+
+async def test_clicks_wait_while_the_database_is_away(rt: Runtime, root: Path, clock: ManualClock) -> None:
+    spool_of(root, [click(rt)])
+    ingester = Unlucky(rt, committed=False)
+    clock.advance(7)
+    await ingester._round()
+    assert b"refract_ingest_lag_seconds 7.0" in rt.metrics.render()
+    await ingester._round()
+    assert b"refract_ingest_lag_seconds 0.0" in rt.metrics.render()
+    async with rt.db.read() as session:
+        assert await session.scalar(select(func.count()).select_from(ClickEvent)) == 1

@@ -1,0 +1,92 @@
+"""Nobody is lost between the kernel's welcome and ours."""
+
+import asyncio
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from proofs.harness.site import site
+from proofs.harness.wire import Wire, get
+from refract.cli.listener import accept_queue, fall_silent
+
+
+def _listener() -> socket.socket:
+    made = socket.socket()
+    made.bind(("127.0.0.1", 0))
+    made.listen(16)
+    made.setblocking(False)
+    return made
+
+
+def _knock(listener: socket.socket) -> socket.socket:
+    client = socket.socket()
+    client.settimeout(0.3)
+    try:
+        client.connect(listener.getsockname())
+    except OSError:
+        client.close()
+        raise
+    return client
+
+
+async def test_who_is_in_the_queue_is_waited_for_and_nobody_new_gets_in() -> None:
+    with _listener() as listener, _knock(listener), _knock(listener):
+        assert accept_queue(listener) == 2
+        silent = asyncio.create_task(fall_silent(listener, seconds=20))
+        await asyncio.sleep(0.2)
+        assert not silent.done()
+        with pytest.raises(TimeoutError):
+            _knock(listener)
+        for _ in range(2):
+            listener.accept()[0].close()
+        await silent
+        assert accept_queue(listener) == 0
+
+
+async def test_it_does_not_wait_for_ever() -> None:
+    with _listener() as listener, _knock(listener):
+        await fall_silent(listener, seconds=0.1)
+        assert accept_queue(listener) == 1
+
+
+async def test_requests_that_lay_in_the_queue_are_answered_by_a_server_that_stops(tmp_path: Path) -> None:
+    """The server is asleep when they come, and wakes up to a stop."""
+    for workers in (1, 2):
+        async with site(tmp_path, workers=workers) as made:
+            made.start()
+            await made.until_complete()
+            family = {made.pid, *made.servers()}
+            for pid in family:
+                os.kill(pid, signal.SIGSTOP)
+            wires = [await Wire.open(made.port) for _ in range(40)]
+            asked = [asyncio.create_task(wire.ask(get("/health"))) for wire in wires]
+            await asyncio.sleep(0.1)
+            os.kill(made.pid, signal.SIGTERM)
+            for pid in family:
+                os.kill(pid, signal.SIGCONT)
+            assert {answer.status for answer in await asyncio.gather(*asked)} == {200}
+            assert await made.stop() == 0
+
+
+async def test_a_site_that_stops_refuses_new_clients_instead_of_keeping_them_waiting(tmp_path: Path) -> None:
+    """Refused, a balancer goes elsewhere; let in and forgotten, its request is lost."""
+    async with site(tmp_path, workers=2, REFRACT_STOP_GRACE_SECONDS="5") as made:
+        made.start()
+        await made.until_complete()
+        keeping_it_busy = await Wire.open(made.port)
+        assert (await keeping_it_busy.ask(get("/health"))).status == 200
+        stopped = asyncio.create_task(made.stop())
+        refused = False
+        while not stopped.done() and not refused:
+            try:
+                (await Wire.open(made.port)).close()
+                await asyncio.sleep(0.1)
+            except ConnectionRefusedError:
+                refused = True
+        assert refused
+        assert not stopped.done()
+        assert (await keeping_it_busy.ask(get("/health"))).status == 200
+        assert await stopped == 0

@@ -1,0 +1,200 @@
+"""The parent of several server processes, with children that do exactly what a test wants."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from refract.cli import supervisor
+from refract.cli.supervisor import Supervisor
+from refract.core.settings import Settings
+
+CHILD = """
+import os, signal, sys, time
+told, held, behaviour = int(sys.argv[2]), int(sys.argv[3]), open(os.environ["BEHAVIOUR"]).read().split()
+born = len(open(os.environ["BORN"]).readlines())
+with open(os.environ["BORN"], "a") as file:
+    file.write(f"{os.getpid()}\\n")
+wish = behaviour[min(born, len(behaviour) - 1)]
+if wish == "dies":
+    sys.exit(3)
+if wish == "slow":
+    time.sleep(1.5)
+stopping = []
+
+def leave(*_):
+    stopping.append(time.monotonic())
+    with open(os.environ["BORN"] + "-leaving", "a") as file:
+        file.write(f"{os.getpid()}\\n")
+
+signal.signal(signal.SIGTERM, leave)
+os.write(told, b"1")
+os.close(told)
+while not stopping or (wish == "lingers" and time.monotonic() < stopping[0] + 3):
+    time.sleep(0.01)
+"""
+
+
+class Nursery:
+    """Children by script: each new one behaves as the next word says, and the last word holds for all after."""
+
+    def __init__(self, home: Path) -> None:
+        self.behaviour = home / "behaviour"
+        self.births = home / "born"
+        self.births.touch()
+
+    def plan(self, *words: str) -> None:
+        self.behaviour.write_text(" ".join(words))
+
+    @property
+    def born(self) -> list[int]:
+        return [int(line) for line in self.births.read_text().split()]
+
+    @property
+    def leaving(self) -> list[int]:
+        file = self.births.with_name("born-leaving")
+        return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+    @property
+    def living(self) -> list[int]:
+        return [pid for pid in self.born if _alive(pid)]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+async def _eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nursery:
+    script = tmp_path / "child.py"
+    script.write_text(CHILD)
+    made = Nursery(tmp_path)
+    monkeypatch.setenv("BEHAVIOUR", str(made.behaviour))
+    monkeypatch.setenv("BORN", str(made.births))
+    monkeypatch.setattr(supervisor, "COMMAND", (sys.executable, str(script)))
+    return made
+
+
+@asynccontextmanager
+async def _supervised(tmp_path: Path, workers: int) -> AsyncIterator["asyncio.Task[None]"]:
+    """A supervisor in this process: its signals are ours while the block runs."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        task = asyncio.create_task(Supervisor(Settings(data_dir=tmp_path, workers=workers, stop_grace_seconds=0), listener).run())
+        try:
+            yield task
+        finally:
+            if not task.done():
+                os.kill(os.getpid(), signal.SIGTERM)
+            async with asyncio.timeout(20):
+                await task
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                asyncio.get_running_loop().remove_signal_handler(number)
+
+
+async def test_a_process_that_dies_while_others_are_being_replaced_is_followed_at_once(tmp_path: Path, nursery: Nursery) -> None:
+    nursery.plan("lingers")
+    async with _supervised(tmp_path, 3):
+        await _eventually(lambda: len(nursery.living) == 3)
+        first = nursery.living
+        os.kill(os.getpid(), signal.SIGHUP)
+        await _eventually(lambda: len(nursery.leaving) == 1)  # its successor serves
+        nursery.plan("serves")
+        os.kill(next(pid for pid in first if pid not in nursery.leaving), signal.SIGKILL)
+        await _eventually(lambda: len(nursery.born) == 5)
+        assert _alive(nursery.leaving[0])
+        await _eventually(lambda: len(nursery.living) == 3 and not set(first) & set(nursery.living))
+
+
+async def test_one_that_cannot_start_does_not_hold_up_another(tmp_path: Path, nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_PAUSE", 3600.0)
+    monkeypatch.setattr(supervisor, "LONGEST_PAUSE", 3600.0)
+    monkeypatch.setattr(supervisor, "SHORT_LIFE", 1.0)
+    nursery.plan("serves", "dies", "serves")
+    async with _supervised(tmp_path, 2):
+        await _eventually(lambda: len(nursery.born) == 2 and len(nursery.living) == 1)
+        await asyncio.sleep(1.1)  # it does not die young
+        os.kill(nursery.living[0], signal.SIGKILL)
+        await _eventually(lambda: len(nursery.born) == 3 and len(nursery.living) == 1)
+
+
+async def test_a_stop_in_the_middle_of_a_replacement_stops(tmp_path: Path, nursery: Nursery) -> None:
+    nursery.plan("serves", "serves", "serves", "slow")
+    async with _supervised(tmp_path, 3) as task:
+        await _eventually(lambda: len(nursery.living) == 3)
+        os.kill(os.getpid(), signal.SIGHUP)
+        await _eventually(lambda: len(nursery.born) == 4)
+        os.kill(os.getpid(), signal.SIGTERM)
+        async with asyncio.timeout(20):
+            await task
+        assert nursery.living == []
+        assert len(nursery.born) == 4  # nobody was replaced after the stop
+
+
+async def test_a_stop_waits_for_one_that_is_still_leaving(tmp_path: Path, nursery: Nursery) -> None:
+    nursery.plan("lingers", "lingers", "serves")
+    async with _supervised(tmp_path, 2) as task:
+        await _eventually(lambda: len(nursery.living) == 2)
+        os.kill(os.getpid(), signal.SIGHUP)
+        await _eventually(lambda: len(nursery.born) == 3)
+        await asyncio.sleep(0.3)  # the successor serves, its predecessor lingers
+        os.kill(os.getpid(), signal.SIGTERM)
+        async with asyncio.timeout(20):
+            await task
+        assert nursery.living == []
+
+
+async def test_a_successor_that_does_not_start_leaves_the_old_ones_serving(tmp_path: Path, nursery: Nursery) -> None:
+    nursery.plan("serves", "serves", "dies")
+    async with _supervised(tmp_path, 2):
+        await _eventually(lambda: len(nursery.living) == 2)
+        first = set(nursery.living)
+        os.kill(os.getpid(), signal.SIGHUP)
+        await _eventually(lambda: len(nursery.born) == 3)
+        await asyncio.sleep(0.3)
+        assert set(nursery.living) == first
+        nursery.plan("serves")
+        os.kill(os.getpid(), signal.SIGHUP)
+        await _eventually(lambda: len(nursery.living) == 2 and not first & set(nursery.living))
+
+
+async def test_asked_again_during_a_replacement_it_replaces_again(tmp_path: Path, nursery: Nursery) -> None:
+    nursery.plan("serves")
+    async with _supervised(tmp_path, 2):
+        await _eventually(lambda: len(nursery.living) == 2)
+        os.kill(os.getpid(), signal.SIGHUP)
+        await _eventually(lambda: len(nursery.born) >= 3)
+        os.kill(os.getpid(), signal.SIGHUP)
+        await _eventually(lambda: len(nursery.born) == 6 and len(nursery.living) == 2)
+
+
+async def test_no_descriptor_is_left_behind(tmp_path: Path, nursery: Nursery) -> None:
+    nursery.plan("serves")
+    async with _supervised(tmp_path, 2):
+        await _eventually(lambda: len(nursery.living) == 2)
+        before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+        for _ in range(3):
+            last = len(nursery.born)
+            os.kill(nursery.living[0], signal.SIGKILL)
+            await _eventually(lambda last=last: len(nursery.born) > last and len(nursery.living) == 2)  # type: ignore[misc]
+        with contextlib.suppress(AssertionError):
+            await _eventually(lambda: len(os.listdir("/proc/self/fd")) <= before)  # noqa: PTH208
+        assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208

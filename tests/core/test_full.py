@@ -1,0 +1,75 @@
+"""A database without room: who asks how it is must be told, though reading still works."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from sqlalchemy import delete, text
+
+from refract.core.errors import StoreFull
+from refract.core.leases import WorkerId
+from refract.core.runtime import Runtime
+from refract.node import Node
+
+pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+
+@asynccontextmanager
+async def _no_more_pages(rt: Runtime) -> AsyncIterator[None]:
+    """SQLite's own way to be full. The connection that writes is always the same."""
+    async with rt.db.engine.connect() as connection:
+        pages = await connection.scalar(text("PRAGMA page_count"))
+        await connection.execute(text(f"PRAGMA max_page_count = {pages}"))
+    yield
+    async with rt.db.engine.connect() as connection:
+        await connection.execute(text("PRAGMA max_page_count = 1000000"))
+
+
+async def _fill(rt: Runtime) -> None:
+    async with rt.db.write() as session:
+        session.add_all([WorkerId(worker=number, holder="x" * 32, reserved_until_ms=0) for number in range(1000)])
+
+
+async def test_a_full_database_is_remembered_until_something_was_written_again(rt: Runtime) -> None:
+    async with _no_more_pages(rt):
+        with pytest.raises(StoreFull):
+            await _fill(rt)
+        assert rt.db.full
+    assert rt.db.full
+
+    await _fill(rt)
+
+    assert not rt.db.full
+
+
+async def test_it_is_remembered_of_enclosed_blocks_too(rt: Runtime) -> None:
+    async def nothing(_session: object) -> None:
+        return None
+
+    async with _no_more_pages(rt):
+        with pytest.raises(StoreFull):
+            async with rt.db.enclosing(nothing):
+                await _fill(rt)
+    assert rt.db.full
+    async with rt.db.enclosing(nothing):
+        await _fill(rt)
+    assert not rt.db.full
+
+
+async def test_readiness_and_health_tell_of_it(rt: Runtime) -> None:
+    node = Node(rt)
+    try:
+        async with _no_more_pages(rt):
+            with pytest.raises(StoreFull):
+                await _fill(rt)
+            status, state = await node.vitals.readiness()
+            assert (status, state.status, state.dependencies["database"].status) == (503, "degraded", "down")
+            assert "full" in (state.dependencies["database"].detail or "")
+            assert node.vitals.alive().problems == [StoreFull().message]
+        async with rt.db.write() as session:
+            await session.execute(delete(WorkerId))
+        assert (await node.vitals.readiness())[0] == 200
+        assert node.vitals.alive().status == "ok"
+    finally:
+        if node.engine is not None:
+            node.engine.spool.close()

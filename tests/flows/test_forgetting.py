@@ -1,0 +1,69 @@
+"""Two real processes: what one change says, both answer."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from refract.core.db import WriteSession
+from refract.core.runtime import Runtime
+from refract.links import service
+from refract.links.blocking import block_domain, unblock_domain
+from refract.links.models import Link
+from refract.links.schemas import LinkPatch
+from tests import make
+from tests.redirect.outside import Outside
+from tests.serving import PATIENCE, serving
+
+ASKED = 24
+"""Connections a round: that one process gets none of them is as likely as 24 coins on one side."""
+
+
+def answers(url: str) -> set[tuple[int, str | None]]:
+    """Each request on a connection of its own, so that any process may take it."""
+    found = set()
+    for _ in range(ASKED):
+        answer = httpx.get(url, headers={"connection": "close"}, trust_env=False)
+        found.add((answer.status_code, answer.headers.get("location")))
+    return found
+
+
+def eventually(asks: Callable[[], set[tuple[int, str | None]]], wanted: tuple[int, str | None]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while (found := asks()) != {wanted}:
+        assert time.monotonic() < deadline, found
+
+
+def test_a_change_reaches_every_process(database: str, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    outside = Outside(data, database_url=database)
+    with serving(data, "--workers", "2", REFRACT_DATABASE_URL=database, REFRACT_MISSES_PER_MINUTE="0") as server:
+        url = f"{server.url}/x"
+        eventually(lambda: answers(url), (404, None))
+        link = outside.link("https://one.example/", name="X")
+        eventually(lambda: answers(url), (302, "https://one.example/"))
+
+        for change, wanted in _changes(outside, link):
+            outside.write(change)
+            eventually(lambda: answers(url), wanted)
+
+
+def _changes(outside: Outside, link: Link) -> list[tuple[Any, tuple[int, str | None]]]:
+    who, first, second = make.who(outside.owner), (302, "https://one.example/"), (302, "https://two.example/")
+
+    async def edit(session: WriteSession, rt: Runtime) -> Any:
+        vetted = (await make.wish(rt, "https://two.example/")).vetted
+        return await service.edit_link(session, make.space(rt), who, link.id, LinkPatch(destination="https://two.example/"), vetted)
+
+    return [
+        (lambda session, rt: service.disable_link(session, who, link.id, rt.clock.now()), (410, None)),
+        (lambda session, rt: service.enable_link(session, who, link.id, rt.clock.now()), first),
+        (edit, second),
+        (lambda session, rt: block_domain(session, "two.example", reason="", by=None, at=rt.clock.now()), (410, None)),
+        (lambda session, _: unblock_domain(session, "two.example"), second),
+        (lambda session, rt: service.release_name(session, make.space(rt), who, link.id, "x"), (404, None)),
+        (lambda session, rt: service.add_name(session, make.space(rt), who, link.id, "x"), second),
+        (lambda session, rt: service.delete_link(session, who, link.id, rt.clock.now()), (410, None)),
+    ]

@@ -1,0 +1,57 @@
+"""What a role loads is what it needs: memory and the time to the first redirect follow from this."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.serving import ROOT, refract
+
+CODE = """
+import asyncio, json, sys
+from refract.cli import child, process
+from refract.core.log import configure_logging
+from refract.core.runtime import running
+from refract.core.settings import load_settings
+
+async def main():
+    settings = load_settings()
+    configure_logging(settings)
+    async with running(settings, makes_ids=settings.role != "redirect") as rt:
+        node = process.make_node(rt)
+        node.protocol
+        async with node.background():
+            await asyncio.sleep(0.5)
+
+asyncio.run(main())
+print(json.dumps(sorted(sys.modules)))
+"""
+HEAVY = {"alembic", "duckdb", "numpy", "datasketches", "trafilatura", "ua_parser", "pyarrow", "asyncpg", "asyncmy", "typer", "redis"}
+NEVER = {
+    "redirect": HEAVY
+    | {"fastapi", "httpx", "refract.app", "refract.migrations", "refract.work", "refract.jobs.worker", "refract.analytics.ingest"},
+    "worker": HEAVY | {"fastapi", "jinja2", "segno", "refract.app", "refract.redirect.lane", "refract.redirect.follow"},
+    "web": HEAVY | {"refract.work", "refract.migrations"},
+    "all": HEAVY | {"refract.migrations"},
+}
+ALWAYS = {
+    "redirect": {"refract.redirect.lane"},
+    "worker": {"refract.jobs.worker", "refract.analytics.ingest"},
+    "web": {"fastapi", "refract.redirect.lane", "refract.analytics.ingest"},
+    "all": {"fastapi", "refract.redirect.lane", "refract.jobs.worker", "refract.analytics.ingest"},
+}
+
+
+@pytest.mark.parametrize("role", NEVER)
+def test_a_role_loads_what_it_needs_and_no_more(tmp_path: Path, role: str) -> None:
+    assert refract("migrate", "--data-dir", str(tmp_path)).returncode == 0
+    environment = {"PYTHONPATH": str(ROOT / "src"), "REFRACT_ROLE": role, "REFRACT_DATA_DIR": str(tmp_path), "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+    loaded = set(json.loads(done.stdout))
+
+    assert not loaded & NEVER[role]
+    assert loaded >= ALWAYS[role]
