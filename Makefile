@@ -38,7 +38,7 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 test: check  ## Everything: lint, types, ladder, then all tests against real PostgreSQL, MariaDB, Redis and Chromium
-	$(WITH_SERVICES) -- $(BIN)/python -m pytest $(ARGS)
+	$(WITH_SERVICES) -- $(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: $(READY)  ## Lint, format, types and the ladder of imports
 	$(BIN)/ruff check .

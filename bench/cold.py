@@ -3,7 +3,8 @@
     python -m bench cold [--links N] [--rate R] [--seconds S] [--databases sqlite,postgresql]
 
 The client keeps its timetable whatever the server does, so a slow answer delays nobody else's start and waiting counts. One query per
-miss is read from the server's own figures. Times are of this machine; the load before the run is written beside them.
+miss is read from the server's own figures. Times are of this machine and its load: the same run asks for a hundred links that are in
+the table, and what these wait is the machine's doing.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from refract.core.settings import Settings
 from tools.serving import serving
 
 CONNECTIONS = 32
+HOT = 100
 
 
 async def load(url: str, links: int, rate: int, seconds: int) -> list[float]:
@@ -82,6 +84,8 @@ def measure(kind: str, options: argparse.Namespace) -> dict[str, float]:
             latencies = asyncio.run(load(served.url, options.links, options.rate, options.seconds))
             cost = cpu_seconds(served.process.pid) - cost
             after = metrics(served.url)
+            asyncio.run(load(served.url, HOT, options.rate, 2))
+            hot = asyncio.run(load(served.url, HOT, options.rate, options.seconds))
     if database:
         asyncio.run(_on(server, f"DROP DATABASE {make_url(database).database}"))
     asked = after['refract_lookups_total{tier="database"}'] - before['refract_lookups_total{tier="database"}']
@@ -90,6 +94,7 @@ def measure(kind: str, options: argparse.Namespace) -> dict[str, float]:
         "requests": len(latencies),
         "p50_ms": latencies[len(latencies) // 2],
         "p99_ms": latencies[len(latencies) * 99 // 100],
+        "hot_p99_ms": hot[len(hot) * 99 // 100],
         "most_ms": latencies[-1],
         "cpu_us": cost / len(latencies) * 1e6,
         "queries_per_miss": asked / (len(latencies) - hits),
@@ -106,9 +111,9 @@ def main(arguments: list[str]) -> int:
     load_before = busy()
     found = {kind: measure(kind, options) for kind in options.databases.split(",")}
     print()
-    figures = ("p50_ms", "p99_ms", "most_ms", "cpu_us", "queries_per_miss")
+    figures = ("p50_ms", "p99_ms", "hot_p99_ms", "most_ms", "cpu_us", "queries_per_miss")
     table(
-        ["", "p50 ms", "p99 ms", "most ms", "µs CPU", "queries per miss"],
+        ["", "p50 ms", "p99 ms", "p99 ms of hits", "most ms", "µs CPU", "queries per miss"],
         [[kind, *(f"{one[name]:.2f}" for name in figures)] for kind, one in found.items()],
     )
     print(f"P3 bar: p99 ≤ 10 ms at {options.rate}/s, one query per miss")

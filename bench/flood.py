@@ -24,6 +24,7 @@ request = function()
 end
 """
 UNKNOWN = """
+math.randomseed(os.time())
 request = function()
   return wrk.format("GET", "/u" .. math.random(1, 1000000000))
 end

@@ -1,5 +1,6 @@
 """`refract export links` and `refract import links`, as a person types them."""
 
+import asyncio
 import csv
 import os
 import pty
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from refract.cli.imports import _to_its_end
 from refract.links.exporting import COLUMNS
+from refract.links.importing import Outcome, Result, Unreadable
 from tests.cli.conftest import Run
 from tests.serving import PATIENCE, ROOT, refract
 
@@ -277,3 +280,24 @@ def test_an_import_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None
 
     assert again.stdout == f"15,000 rows: {15_000 - kept:,} created, {kept:,} already here, 0 skipped, 0 refused.\n"
     assert links_in(data) == 15_000
+
+
+async def test_the_batch_at_hand_is_counted_when_somebody_stops_the_import() -> None:
+    begun, commits, counted = asyncio.Event(), asyncio.Event(), list[Result]()
+    result = Result(Unreadable("line 2", "x"), Outcome.REFUSED)
+
+    async def batch() -> list[Result]:
+        begun.set()
+        await commits.wait()
+        return [result]
+
+    importing = asyncio.ensure_future(_to_its_end(batch(), counted.extend))
+    await begun.wait()
+    importing.cancel()
+    await asyncio.sleep(0)
+    assert not importing.done()
+    commits.set()
+
+    with pytest.raises(asyncio.CancelledError):
+        await importing
+    assert counted == [result]

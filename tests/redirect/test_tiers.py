@@ -220,6 +220,16 @@ async def test_a_flood_of_unknown_names_costs_no_link_its_place(place: Place, rt
     assert len(place.engine.negatives) <= 64
 
 
+async def test_a_flood_of_strangers_is_not_helped_to_spell(place: Place, rt: Runtime, ada: User) -> None:
+    await new_link(rt, ada, name="roadmap", visibility="public")
+    asked = [(await place.get("/roadmop")).json()["suggestions"] for _ in range(60)]
+
+    assert asked[0] == ["roadmap"]
+    assert asked[-1] == []
+    rt.clock.advance(1)  # type: ignore[attr-defined]
+    assert (await place.get("/roadmop")).json()["suggestions"] == ["roadmap"]
+
+
 # -- nothing old is kept
 
 

@@ -1,13 +1,14 @@
 """`refract import`."""
 
+import asyncio
 import csv
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, BinaryIO, TextIO
+from typing import Annotated, Any, BinaryIO, TextIO
 
 import typer
 from rich.console import Console
@@ -68,7 +69,7 @@ def links(
             bringing = Bringing(rt, namespace(rt), owner, conflict=conflict, dry_run=dry_run, keep_ids=True)
             with account.progress(size) as shown_so_far:
                 for some in _batches(rows):
-                    account.add(await bringing.batch(some))
+                    await _to_its_end(bringing.batch(some), account.add)
                     shown_so_far.update(TaskID(0), completed=rows.position, rows=account.rows)
             return rows
 
@@ -88,6 +89,15 @@ def links(
     account.summary(dry_run=dry_run)
     if account.counts[Outcome.REFUSED]:
         raise typer.Exit(1)
+
+
+async def _to_its_end(batch: Coroutine[Any, Any, list[Result]], add: Callable[[list[Result]], None]) -> None:
+    """Whoever stops the import waits for the batch at hand: cut off around its commit, nobody could say whether it is in."""
+    task = asyncio.ensure_future(batch)
+    try:
+        await asyncio.shield(task)
+    finally:
+        add(await task)
 
 
 def _opened(file: Path, stack: ExitStack) -> tuple[BinaryIO, int | None]:

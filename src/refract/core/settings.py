@@ -71,7 +71,7 @@ class Settings(BaseSettings):
     """The status of expired, disabled and deleted links: `410`, or `404` for those who want no difference visible."""
 
     purge_expired_after_days: int = Field(default=0, ge=0)
-    """Remove links this many days after they expired, leaving a tombstone. `0` never does."""
+    """Remove links this many days after they expired or were deleted, leaving a tombstone. `0` never does."""
 
     blocklist_path: Path | None = None
     """A file of domains that no link may lead to: one a line, or in the format of a hosts file."""

@@ -14,12 +14,16 @@ from refract.names.grammar import name_key
 from refract.redirect.lookup import DatabaseLookup
 from refract.redirect.resolve import Found, Visitor
 from refract.redirect.table import Negatives
+from refract.web.limits import MemoryBuckets
 
 ASK_SECONDS = 2.0
 """How long the database may take before it counts as away."""
 
 AWAY_SECONDS = 0.5
 """Once it was away, nobody waits for it again before this has passed."""
+
+HELPED = 50
+HELPED_PER_SECOND = 10
 
 LINGER_TURNS = 5
 """An answer needs a few turns of the event loop to reach the table; who asks meanwhile is given it too."""
@@ -61,6 +65,7 @@ class Tiers:
         self._shared = shared
         self._flights: dict[str, asyncio.Task[Found | None]] = {}
         self._away_until = float("-inf")
+        self._help = MemoryBuckets(size=HELPED, per_second=HELPED_PER_SECOND)
 
     async def find(self, text: str) -> Found | None:
         if all(fact in self._negatives for fact in facts(text)):
@@ -82,6 +87,9 @@ class Tiers:
         return await self._database.may_open(found, visitor)
 
     async def suggest(self, text: str, visitor: Visitor | None) -> list[str]:
+        """Looking for what was meant costs far more than the answer itself: a flood of strangers is not helped to spell."""
+        if visitor is None and self._help.take("strangers", self._now()) < 0:
+            return []
         try:
             return await self._database.suggest(text, visitor)
         except Unavailable:
