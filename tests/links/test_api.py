@@ -326,3 +326,19 @@ async def test_names_are_asked_for_by_strangers_but_not_without_end(client: Asyn
         assert (answer["available"], answer["reason"]) == (reason is None, reason)
     statuses = [(await client.get("/api/v1/names/free")).status_code for _ in range(120)]
     assert statuses[-1] == 429
+
+
+async def test_deletions_and_what_administrators_do_are_in_the_audit_log(
+    client: AsyncClient, as_ada: Headers, as_root: Headers, ada: User, root: User
+) -> None:
+    link = await _create(client, as_ada)
+    await client.patch(f"/api/v1/links/{link['id']}", headers=as_ada, json={"title": "mine"})
+    await client.post(f"/api/v1/links/{link['id']}/disable", headers=as_root)
+    await client.delete(f"/api/v1/links/{link['id']}", headers=as_ada)
+
+    log = (await client.get("/api/v1/admin/audit", headers=as_root)).json()["items"]
+
+    assert [(line["action"], line["actor_id"]) for line in log if line["target"] == link["id"]] == [
+        ("link.deleted", str(ada.id)),
+        ("link.disabled", str(root.id)),
+    ]

@@ -18,7 +18,7 @@ from refract.identity.actors import Reader, Writer
 from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
 from refract.links import queries, service
-from refract.links.edge import Space, create_one, look_at, who, wish_of
+from refract.links.edge import Space, audited, create_one, look_at, who, wish_of
 from refract.links.queries import Card, LinkQuestion
 from refract.links.schemas import LinkCreate, LinkPatch
 from refract.names.service import Namespace
@@ -136,7 +136,8 @@ async def change_link(  # noqa: PLR0913, PLR0917 - each field of the form is one
     return RedirectResponse(f"/app/links/{link_id}", 303)
 
 
-Step = Callable[[WriteSession, Namespace, Actor, int, Runtime], Awaitable[object]]
+Step = Callable[[WriteSession, Namespace, Actor, int, Runtime], Awaitable[service.Held]]
+PAST = {"disable": "disabled", "enable": "enabled", "renew": "renewed", "delete": "deleted", "undo": "undone"}
 STEPS: dict[str, Step] = {
     "disable": lambda session, _space, actor, link_id, rt: service.disable_link(session, who(actor), link_id, rt.clock.now()),
     "enable": lambda session, _space, actor, link_id, rt: service.enable_link(session, who(actor), link_id, rt.clock.now()),
@@ -153,7 +154,8 @@ async def take_step(link_id: Id, step: str, request: Request, actor: Writer, rt:
         return RedirectResponse(f"/app/links/{link_id}", 303)
     try:
         async with rt.db.write() as session:
-            await STEPS[step](session, space, actor, link_id, rt)
+            held = await STEPS[step](session, space, actor, link_id, rt)
+            await audited(session, rt, actor, PAST[step], held)
     except Conflict as refused:
         return await _link(request, actor, rt, link_id, status=409, errors={"step": refused.message})
     return RedirectResponse(f"/app/links/{link_id}", 303)
