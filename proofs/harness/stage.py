@@ -87,7 +87,8 @@ def main(name: str, arguments: list[str], description: str | None, databases: st
                     report.save(f"{name}-{dialect}-{number}")
         return held
 
-    return 0 if all([uvloop.run(run(dialect)) for dialect in given.database.split(",")]) else 1
+    verdicts = [uvloop.run(run(dialect)) for dialect in given.database.split(",")]
+    return 0 if all(verdicts) else 1
 
 
 @contextmanager
