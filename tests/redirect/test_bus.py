@@ -1,7 +1,7 @@
 """Who must forget, hears of it: from this process, from another, out of order, and after having been cut off."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from sqlalchemy import delete, func, insert, select, update
 
 from refract.core.clock import ManualClock
 from refract.core.db import Database
+from refract.core.direct import Row
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
 from refract.identity.models import User
@@ -68,6 +69,33 @@ async def test_what_another_process_made_is_found_and_what_it_changed_is_forgott
 
     assert not place.cached
     assert (await place.get("/x")).status_code == 410
+
+
+async def test_what_is_ready_counts_only_while_the_feed_is_looked_at(place: Place, clock: ManualClock) -> None:
+    """A process that was asleep must not answer from memory before it has heard what happened meanwhile."""
+    await listen_once(place, clock)
+    until = place.engine.table.trusted_until_ns
+    assert clock.now_ns() < until
+    clock.advance(bus_module.TRUST_SECONDS)
+    assert clock.now_ns() >= until
+
+    await listen_once(place, clock)
+
+    assert clock.now_ns() < place.engine.table.trusted_until_ns
+
+
+async def test_it_counts_from_the_question_not_from_the_answer(place: Place, clock: ManualClock) -> None:
+    rows = place.engine.bus._reader.rows
+
+    async def after_a_long_sleep(statement: str, *values: object) -> Sequence[Row]:
+        found = await rows(statement, *values)
+        clock.advance(100)
+        return found
+
+    place.engine.bus._reader.rows = after_a_long_sleep  # type: ignore[method-assign]
+    assert await place.engine.bus.look()
+
+    assert clock.now_ns() >= place.engine.table.trusted_until_ns
 
 
 async def test_nothing_is_forgotten_twice(place: Place, other: Runtime, ada: User, clock: ManualClock) -> None:

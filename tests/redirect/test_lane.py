@@ -281,6 +281,44 @@ def test_expiry_is_honoured_by_the_clock_alone(run: Run, station: Open) -> None:
     run(story())
 
 
+def test_a_hit_does_not_count_once_the_news_are_overdue(run: Run, station: Open) -> None:
+    async def story() -> None:
+        async with station() as here:
+            here.fill(b"/one", here.entry(1))
+            now = [999]
+            here.traffic.now_ns = lambda: now[0]
+            here.table.trusted_until_ns = 1_000
+            client = await here.connect()
+            await client.send(get(b"/one"))
+            await client.read(len(ONE))
+            assert client.got == ONE
+            now[0] = 1_000
+            await client.send(get(b"/one"))
+            await client.read(len(ONE) + 1)
+            assert client.got[len(ONE) :].startswith(b"HTTP/1.1 200 ")  # the application asks the others
+            assert len(here.clicks()) == 1
+
+    run(story())
+
+
+def test_a_request_that_came_before_its_connection_was_found_idle_is_answered(run: Run, station: Open) -> None:
+    """As after a sleep of the whole process: timers are late, and come first."""
+
+    async def story() -> None:
+        async with station(limits=Limits(idle_seconds=1)) as here:
+            here.fill(b"/one", here.entry(1))
+            client = await here.connect()
+            await client.send(get(b"/one"))
+            await client.read(len(ONE))
+            client.writer.write(get(b"/one"))  # has arrived by the next line, and nobody has looked
+            here.traffic.sweep()
+            here.connections[0].timeout_keep_alive_handler()
+            await client.read(len(ONE) + 1)
+            assert client.got.count(b"302 Found") == 2
+
+    run(story())
+
+
 def test_the_date_is_renewed_by_the_sweep(run: Run, station: Open) -> None:
     async def story() -> None:
         async with station() as here:

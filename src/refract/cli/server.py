@@ -6,7 +6,6 @@ grace, the last clicks written.
 
 import asyncio
 import contextlib
-import select
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -16,6 +15,7 @@ import uvicorn
 from uvicorn.server import Server
 
 from refract.cli.listener import emptied, fall_silent
+from refract.core.sockets import unread
 from refract.node import Node
 
 POLL_SECONDS = 0.02
@@ -91,15 +91,6 @@ class GracefulServer(Server):
             if asyncio.get_running_loop().time() >= deadline:
                 return
             for connection in list(self.server_state.connections) if closing else ():
-                if not _unread(connection.transport):
+                if not unread(connection.transport):
                     connection.shutdown()
             await asyncio.sleep(POLL_SECONDS)
-
-
-def _unread(transport: asyncio.Transport) -> bool:
-    """Whether something has arrived that we have not looked at: a request that came as we were about to close is answered first."""
-    if transport.is_closing():
-        return False
-    poll = select.poll()
-    poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
-    return bool(poll.poll(0))

@@ -28,6 +28,9 @@ LISTENING_POLL_SECONDS = 0.5
 BREATH_SECONDS = 0.02
 ANSWER_SECONDS = 1.0
 LOST_SECONDS = 1.0
+TRUST_SECONDS = 4.0
+"""What is kept ready counts for so long after the feed was last looked at; longer only a process is silent that was asleep itself."""
+
 LOOK_BACK_SECONDS = 30.0
 MOST_ROWS = 10_000
 MOST_GAPS = 500
@@ -78,7 +81,7 @@ class Bus:
 
     async def look(self) -> bool:
         """Read what is new in the feed; False when it cannot be read."""
-        now = self._rt.clock.monotonic
+        now, began = self._rt.clock.monotonic, self._rt.clock.now_ns()  # a process may fall asleep between question and answer
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await (self._begin() if self._position is None else self._follow(self._position))
@@ -87,6 +90,7 @@ class Bus:
                 self._lose(str(error))
             return False
         self._heard = now()
+        self._trust(began)
         if self.lost:
             self.lost = False
             self._log.info("changes_heard_again")
@@ -148,9 +152,13 @@ class Bus:
         elif self._rt.clock.monotonic() - self._marked >= LOST_SECONDS:
             self._doubt()
 
+    def _trust(self, since_ns: int) -> None:
+        self._table.trusted_until_ns = since_ns + int(TRUST_SECONDS * 1e9)
+
     def _doubt(self) -> None:
         self._marked = self._rt.clock.monotonic()
         self._table.mark_stale()
+        self._trust(self._rt.clock.now_ns())  # what is taken in from now on
         self._negatives.forget_all()
         self._tiers.forget_flights()
 

@@ -16,6 +16,7 @@ from uvicorn.server import ServerState
 from refract.analytics import signals
 from refract.analytics.frames import frame
 from refract.core.address import network_of
+from refract.core.sockets import unread
 from refract.redirect.answer import CLOSE
 from refract.redirect.table import Entry
 from refract.redirect.traffic import STATE, Limits, Traffic
@@ -38,7 +39,8 @@ class Lane(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self.traffic: Traffic = app_state[STATE]
         self.turn = self.traffic.turn
-        self.find: Callable[[bytes], Entry | None] = self.traffic.table.paths.get
+        self.table = self.traffic.table
+        self.find: Callable[[bytes], Entry | None] = self.table.paths.get
         self.now_ns = self.traffic.now_ns
         self.most_head = self.traffic.limits.head_bytes
         self.url = b""
@@ -138,7 +140,7 @@ class Lane(HttpToolsProtocol):
         if cycle is not None and not cycle.response_complete:
             return False
         now = self.now_ns()
-        if now >= entry.expires_ns:
+        if now >= entry.expires_ns or now >= self.table.trusted_until_ns:
             return False
         headers = dict(self.headers)
         flags = 0
@@ -262,9 +264,14 @@ class Lane(HttpToolsProtocol):
         patience = self._patience(limits)
         if patience is None:
             self.ticks = 0
-        elif self.ticks >= patience:
+        elif self.ticks >= patience and not unread(self.transport):
             self.flush()
             self.transport.close()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """After a long sleep of the whole process timers come first, and what clients sent meanwhile after them."""
+        if not unread(self.transport):
+            super().timeout_keep_alive_handler()
 
     def _patience(self, limits: Limits) -> int | None:
         """None while it is the application that makes the client wait."""

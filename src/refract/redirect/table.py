@@ -71,6 +71,8 @@ class Table:
 
     def __init__(self, capacity: int, *, spellings: int = 16, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.paths: dict[bytes, Entry] = {}  # the lane keeps a reference: this object never changes
+        self.trusted_until_ns = NEVER
+        """From this moment on, by the clock of expiries, no hit counts: whoever brings the news has not been heard of for too long."""
         self.now = monotonic
         self.refused = 0
         self.evicted = 0
