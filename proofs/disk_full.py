@@ -9,6 +9,7 @@ import json
 import random
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +35,7 @@ class Size:
     rounds: int
     full_seconds: float
     layouts: tuple[str, ...] = ("spool", "database", "both")
-    bytes: int = 12 << 20
+    bytes: int = 200 << 20
     workers: int = 2
     seconds: float = 1800.0
 
@@ -63,7 +64,7 @@ async def ask(made: Site, path: str) -> tuple[int, dict[str, object]]:
 
 def loads(port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random) -> list[Load]:
     """Clicks and writes. Writes are not repeated: what was refused is refused."""
-    most = Bounds(8, 5_000_000, size.seconds)
+    most = Bounds(4, 5_000_000, size.seconds)
     write = writing(key, "/api/v1/links", lambda number: {"destination": f"{DESTINATION}{number}"})
     return [
         Load(port, journal, clicking(names), most, pause=lambda: chance.uniform(0, 0.01)),
@@ -205,15 +206,13 @@ def judge_writes(report: Report, records: list[Record], stored: Counter[int]) ->
         report.note(f"writes: {dict(answers)}")
 
 
-async def prove(home: Path, dialect: str, size: str, seed: int) -> list[Report]:
-    reports = []
+async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:
     for name in SIZES[size].layouts:
         layout, place = LAYOUTS[name], home / name
         if dialect != "sqlite" and layout.database:
             continue  # its disk is another machine's business
         place.mkdir()
-        reports.append(await run(place, dialect, layout, SIZES[size], seed))
-    return reports
+        yield await run(place, dialect, layout, SIZES[size], seed)
 
 
 def main(arguments: list[str]) -> int:

@@ -209,8 +209,8 @@ def judge_load(report: Report, journal: Journal, away: list[tuple[float, float]]
         report.note(f"not redirected: {sorted(odd)}")
 
 
-async def prove(home: Path, dialect: str, size: str, seed: int) -> list[Report]:
-    return [await run(home, dialect, SIZES[size], seed)]
+async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:
+    yield await run(home, dialect, SIZES[size], seed)
 
 
 def main(arguments: list[str]) -> int:

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,8 +150,8 @@ def tell(report: Report, what: str, one: Round, size: Size) -> None:
         report.note(f"{what}: {dict(one.statuses)}")
 
 
-async def prove(home: Path, dialect: str, size: str, seed: int) -> list[Report]:
-    return [await run(home, dialect, SIZES[size], seed)]
+async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:
+    yield await run(home, dialect, SIZES[size], seed)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""kill -9 under load, 200 times over servers and ingester: no acknowledged write lost, no click lost, none counted twice.
+"""kill -9 under load, over 200 times, of servers, ingester and each role: no acknowledged write lost, no click lost, none counted twice.
 
 A kill is *mid-request* when it cut somebody off: a request sent before it and ended by it without an answer. A site whose parent
 died, or that runs alone, is started again at once, as a service manager would; the parent looks after its own processes.
@@ -7,7 +7,8 @@ died, or that runs alone, is started again at once, as a service manager would; 
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +17,10 @@ from sqlalchemy import text
 from proofs.harness import checker, stage
 from proofs.harness.journal import Journal, Kind, Record
 from proofs.harness.load import Bounds, Load, clicking, under, writing
-from proofs.harness.nemesis import Nemesis
+from proofs.harness.nemesis import Fault, Nemesis
 from proofs.harness.report import Report
-from proofs.harness.site import NotServing, Site, site
+from proofs.harness.site import NotServing, Site, database, site
+from refract.analytics.figures import Figures
 from refract.core.runtime import Runtime
 
 DESTINATION = "https://example.com/written/"
@@ -27,17 +29,18 @@ RECOVERY = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many kills of a server that runs alone, and of one with several processes."""
+    """How many kills of a server that runs alone, of one with several processes, and of one whose roles are processes of their own."""
 
     alone: int
     together: int
+    roles: int
     workers: int = 4
     links: int = 500
     connections: int = 48
     seconds: float = 2 * 3600.0
 
 
-SIZES = {"short": Size(alone=1, together=3, workers=2, links=50, connections=16), "full": Size(alone=50, together=150)}
+SIZES = {"short": Size(alone=1, together=3, roles=0, workers=2, links=50, connections=16), "full": Size(alone=40, together=120, roles=60)}
 Strike = Callable[[Site, Nemesis], Awaitable[None]]
 
 
@@ -104,28 +107,82 @@ async def run(home: Path, dialect: str, kills: int, workers: int, size: Size, se
             async with under(*loads(made.port, journal, names, key, size, nemesis.random)):
                 waits = await torment(made, nemesis, strike_alone if workers == 1 else strike_together, kills)
                 await asyncio.sleep(0.5)
-            await judge(report, rt, made, nemesis, list(journal.read()), waits)
+            figures = await checker.drained(rt)
+            await made.stop()
+            records = list(journal.read())
+            judge_kills(report, nemesis.faults, records)
+            await judge_data(report, rt, figures, records)
+            report.say("all processes back", checker.spread(waits))
     return report
 
 
-def loads(port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random) -> list[Load]:
+async def run_roles(home: Path, dialect: str, size: Size, seed: int) -> Report:
+    """One process redirects, one has the pages and the API, one works in the background; each dies in turn."""
+    nemesis = Nemesis(seed, home / "faults.jsonl")
+    report = Report(f"kill -9 under load: {dialect}, each role a process", seed)
+    with Journal(home / "requests") as journal:
+        async with (
+            database(dialect) as url,
+            site(home, dialect, url=url, REFRACT_ROLE="web") as web,
+            site(home, dialect, url=url, REFRACT_ROLE="redirect") as redirect,
+            site(home, dialect, url=url, REFRACT_ROLE="worker") as worker,
+            web.runtime() as rt,
+        ):
+            names = [link.name for link in await stage.plant(rt, size.links)]
+            key = await stage.make_key(rt)
+            roles = {"web": web, "redirect": redirect, "worker": worker}
+            for one in roles.values():
+                one.start()
+                await one.until_serving()
+            click, _ = loads(redirect.port, journal, names, key, size, nemesis.random)
+            _, write = loads(web.port, journal, names, key, size, nemesis.random, writers=8)
+            async with under(click, write):
+                while len(nemesis.faults) < size.roles:
+                    await nemesis.wait(0.2, 1.2)
+                    role = nemesis.random.choice(list(roles))
+                    await nemesis.kill(role, roles[role].pid)
+                    await revive(roles[role])
+                await asyncio.sleep(0.5)
+            figures = await checker.drained(rt)
+            for one in roles.values():
+                await one.stop()
+            records = list(journal.read())
+            for role, kind in (("redirect", Kind.CLICK), ("web", Kind.WRITE)):
+                those = [fault for fault in nemesis.faults if fault.victim == role]
+                judge_kills(report, those, [record for record in records if record.kind == kind], role)
+            idle = [fault for fault in nemesis.faults if fault.victim == "worker"]
+            report.say("worker: kills", f"{len(idle)}, {sum(fault.busy for fault in idle)} of them while it was running")
+            await judge_data(report, rt, figures, records)
+    return report
+
+
+def loads(
+    port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random, *, writers: int = 3
+) -> tuple[Load, Load]:
     """Clicks on connections that come and go, so that every process has some; writes that are tried again until they are acknowledged."""
     most = Bounds(size.connections, 20_000_000, size.seconds)
     write = writing(key, "/api/v1/links", lambda number: {"destination": f"{DESTINATION}{number}"})
-    return [
+    return (
         Load(port, journal, clicking(names), most, stay=lambda: chance.randint(5, 50)),
-        Load(port, journal, write, most._replace(connections=3), pause=lambda: chance.uniform(0, 0.05), retry=True),
-    ]
+        Load(port, journal, write, most._replace(connections=writers), pause=lambda: chance.uniform(0, 0.05), retry=True),
+    )
 
 
-async def judge(report: Report, rt: Runtime, made: Site, nemesis: Nemesis, records: list[Record], waits: list[float]) -> None:
-    figures = await checker.drained(rt)
-    await made.stop()
-    kills = len(nemesis.faults)
-    victims = [fault.victim for fault in nemesis.faults]
-    report.say("kills", " + ".join(f"{victims.count(name)} {name}" for name in sorted(set(victims))))
-    share = checker.mid_request(nemesis.faults, records) / kills
-    report.bar("of them mid-request", f"{share:.1%}", "≥ 95 %", held=share >= 0.95, timed=True)
+def judge_kills(report: Report, faults: Sequence[Fault], records: list[Record], role: str = "") -> None:
+    """What the kills did to those who were served meanwhile."""
+    if not faults:
+        return
+    prefix = f"{role}: " if role else ""
+    victims = Counter(fault.victim for fault in faults)
+    report.say(f"{prefix}kills", " + ".join(f"{number} {name}" for name, number in sorted(victims.items())))
+    share = checker.mid_request(faults, records) / len(faults)
+    report.bar(f"{prefix}of them mid-request", f"{share:.1%}", "≥ 95 %", held=share >= 0.95, timed=True)
+    again = checker.serving_again(faults, records)
+    report.bar(f"{prefix}serving again", checker.spread(again), f"≤ {RECOVERY:g} s", held=max(again) <= RECOVERY, timed=True)
+
+
+async def judge_data(report: Report, rt: Runtime, figures: Figures, records: list[Record]) -> None:
+    """What is in the database, once everything is drained."""
     clicks = checker.tally(records, Kind.CLICK, await checker.stored_clicks(rt))
     writes = checker.tally(records, Kind.WRITE, await checker.stored_links(rt, DESTINATION))
     for what, found in (("clicks", clicks), ("writes", writes)):
@@ -143,18 +200,18 @@ async def judge(report: Report, rt: Runtime, made: Site, nemesis: Nemesis, recor
         async with rt.db.read() as session:
             verdict = await session.scalar(text("PRAGMA integrity_check"))
         report.bar("integrity of the database file", verdict, "ok", held=verdict == "ok")
-    again = checker.serving_again(nemesis.faults, records)
-    report.bar("serving again", checker.spread(again), f"≤ {RECOVERY:g} s", held=max(again) <= RECOVERY, timed=True)
-    report.say("all processes back", checker.spread(waits))
 
 
-async def prove(home: Path, dialect: str, size: str, seed: int) -> list[Report]:
-    chosen, reports = SIZES[size], []
+async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:
+    chosen = SIZES[size]
     for number, (kills, workers) in enumerate(((chosen.together, chosen.workers), (chosen.alone, 1))):
         place = home / str(number)
         place.mkdir()
-        reports.append(await run(place, dialect, kills, workers, chosen, seed))
-    return reports
+        yield await run(place, dialect, kills, workers, chosen, seed)
+    if chosen.roles:
+        place = home / "roles"
+        place.mkdir()
+        yield await run_roles(place, dialect, chosen, seed)
 
 
 def main(arguments: list[str]) -> int:

@@ -8,6 +8,7 @@ import asyncio
 import random
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGHUP
@@ -125,13 +126,11 @@ def judge(title: str, seed: int, journal: Journal, restarts: int, took: list[flo
     return report
 
 
-async def prove(home: Path, dialect: str, size: str, seed: int) -> list[Report]:
-    reports = []
+async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:
     for part in (by_the_parent, behind_nginx):
         place = home / part.__name__
         place.mkdir()
-        reports.append(await part(place, dialect, SIZES[size], seed))
-    return reports
+        yield await part(place, dialect, SIZES[size], seed)
 
 
 def main(arguments: list[str]) -> int:

@@ -7,6 +7,7 @@ import asyncio
 import random
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,8 +118,8 @@ def judge(report: Report, members: list[Member], journal: Journal) -> None:
         report.note(f"failed: {dict(bad)}")
 
 
-async def prove(home: Path, dialect: str, size: str, seed: int) -> list[Report]:
-    return [await run(home, dialect, SIZES[size], seed)]
+async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:
+    yield await run(home, dialect, SIZES[size], seed)
 
 
 def main(arguments: list[str]) -> int:

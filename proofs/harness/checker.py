@@ -118,7 +118,7 @@ async def totals_that_differ(rt: Runtime) -> int:
 def mid_request(faults: Sequence[Fault], records: Iterable[Record]) -> int:
     """How many faults cut somebody off: a request sent before, and ended by it without its answer."""
     cuts = [(record.began, record.ended) for record in records if record.cut]
-    return sum(1 for fault in faults if any(began <= fault.at <= ended for began, ended in cuts))
+    return sum(1 for fault in faults if any(began <= fault.until and fault.at <= ended for began, ended in cuts))
 
 
 def serving_again(faults: Sequence[Fault], records: Iterable[Record]) -> list[float]:
@@ -127,9 +127,9 @@ def serving_again(faults: Sequence[Fault], records: Iterable[Record]) -> list[fl
     begins = [began for began, _ in answered]
     waits = []
     for fault in faults:
-        first = bisect_left(begins, fault.at)
+        first = bisect_left(begins, fault.until)
         soon = answered[first : first + 500]  # the first to ask need not be the first to be answered
-        waits.append(min((ended for _, ended in soon), default=float("inf")) - fault.at)
+        waits.append(min((ended for _, ended in soon), default=float("inf")) - fault.until)
     return waits
 
 

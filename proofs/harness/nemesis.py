@@ -22,25 +22,31 @@ while time.monotonic() < latest:
     with open(f"/proc/{pids[0]}/stat", "rb") as file:
         if file.read().rpartition(b")")[2].split()[0] == b"R":
             break
+else:
+    latest = 0
 at = time.monotonic()
 for pid in pids:
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
-print(at)
+print(at, time.monotonic(), int(latest > 0))
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What was done to whom. `at` is on the machine's monotonic clock, as the client's journal is; `until` is when it was over."""
+    """What was done to whom. `at` is on the machine's monotonic clock, as the client's journal is; `until` is when it was over.
+
+    `busy` says that the victim was running at that moment, not waiting for something to do.
+    """
 
     kind: str
     victim: str
     pid: int
     at: float
     until: float
+    busy: bool = False
 
 
 class Nemesis:
@@ -62,9 +68,9 @@ class Nemesis:
         words = [str(self.random.uniform(0, 0.05)), *map(str, pids)]
         helper = await asyncio.create_subprocess_exec(sys.executable, "-I", "-S", "-c", BLOW, *words, stdout=asyncio.subprocess.PIPE)
         said, _ = await helper.communicate()
-        at = float(said)
-        self._note(Fault("SIGKILL", victim, pids[0], at, at))
-        return at
+        at, until, busy = said.split()
+        self._note(Fault("SIGKILL", victim, pids[0], float(at), float(until), busy=busy == b"1"))
+        return float(at)
 
     async def pause(self, pid: int, victim: str, seconds: float) -> None:
         """SIGSTOP, and SIGCONT a while later: a process that everybody believes alive and that does nothing."""

@@ -5,7 +5,7 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,8 +62,8 @@ async def plant(rt: Runtime, count: int, *, prefix: str = "link", host: str = "e
     return [Planted(card.link.id, card.names[0], card.link.destination) for card in cards]
 
 
-Prove = Callable[[Path, str, str, int], Coroutine[Any, Any, list[Report]]]
-"""From an empty directory, a database, a size and a seed to what was found."""
+Prove = Callable[[Path, str, str, int], AsyncIterator[Report]]
+"""From an empty directory, a database, a size and a seed to what was found, part by part."""
 
 
 def main(name: str, arguments: list[str], description: str | None, databases: str, prove: Prove) -> int:
@@ -76,14 +76,19 @@ def main(name: str, arguments: list[str], description: str | None, databases: st
     parser.add_argument("--save", action="store_true", help="Write the figures to proofs/results.")
     given = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
-    held = True
-    for dialect in given.database.split(","):
+
+    async def run(dialect: str) -> bool:
+        held, number = True, 0
         with home() as place:
-            for number, report in enumerate(uvloop.run(prove(place, dialect, given.size, seed))):
+            async for report in prove(place, dialect, given.size, seed):
+                number += 1
                 held = (report.show() or (given.untimed and not report.broken)) and held
                 if given.save:
-                    report.save(f"{name}-{dialect}-{number + 1}")
-    return 0 if held else 1
+                    report.save(f"{name}-{dialect}-{number}")
+        return held
+
+    verdicts = [uvloop.run(run(dialect)) for dialect in given.database.split(",")]
+    return 0 if all(verdicts) else 1
 
 
 @contextmanager

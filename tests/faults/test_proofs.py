@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,32 +18,32 @@ ROOT = Path(__file__).parents[2]
 SEED = 20260615
 
 
-def _held(reports: list[Report]) -> None:
-    for report in reports:
+async def _held(reports: AsyncIterator[Report]) -> None:
+    async for report in reports:
         print(report)
-    assert not [broken for report in reports for broken in report.broken]
+        assert not report.broken
 
 
 async def test_kill(tmp_path: Path) -> None:
-    _held(await kill.prove(tmp_path, "sqlite", "short", SEED))
+    await _held(kill.prove(tmp_path, "sqlite", "short", SEED))
 
 
 async def test_forget(tmp_path: Path, postgresql_url: str) -> None:
-    _held(await forget.prove(tmp_path, "postgresql", "short", SEED))
+    await _held(forget.prove(tmp_path, "postgresql", "short", SEED))
 
 
 async def test_restart(tmp_path: Path) -> None:
     if packages.find("nginx") is None:
         pytest.skip(f"{ABSENT}nginx")
-    _held(await restart.prove(tmp_path, "sqlite", "short", SEED))
+    await _held(restart.prove(tmp_path, "sqlite", "short", SEED))
 
 
 async def test_slow_sockets(tmp_path: Path) -> None:
-    _held(await slow_sockets.prove(tmp_path, "sqlite", "short", SEED))
+    await _held(slow_sockets.prove(tmp_path, "sqlite", "short", SEED))
 
 
 async def test_herd(tmp_path: Path) -> None:
-    _held(await herd.prove(tmp_path, "sqlite", "short", SEED))
+    await _held(herd.prove(tmp_path, "sqlite", "short", SEED))
 
 
 def test_disk_full() -> None:
