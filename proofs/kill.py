@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from proofs.harness import checker, stage
+from proofs.harness import checker, proc, stage
 from proofs.harness.journal import Journal, Kind, Record
 from proofs.harness.load import Bounds, Load, clicking, under, writing
 from proofs.harness.nemesis import Fault, Nemesis
@@ -47,7 +47,7 @@ Strike = Callable[[Site, Nemesis], Awaitable[None]]
 async def strike_alone(made: Site, nemesis: Nemesis) -> None:
     """The only process dies, and is started again."""
     await nemesis.kill("server", made.pid)
-    await revive(made)
+    nemesis.costs.append(await revive(made))
 
 
 async def strike_together(made: Site, nemesis: Nemesis) -> None:
@@ -64,8 +64,8 @@ async def strike_together(made: Site, nemesis: Nemesis) -> None:
         await nemesis.kill("server", nemesis.random.choice(serving))
 
 
-async def revive(made: Site) -> None:
-    """What a service manager does. The address may be taken for a moment more, while orphans close it."""
+async def revive(made: Site) -> float:
+    """What a service manager does. The address may be taken for a moment more, while orphans close it. The answer is CPU seconds."""
     await asyncio.to_thread(made.buried)
     for _ in range(10):
         made.start()
@@ -75,7 +75,7 @@ async def revive(made: Site) -> None:
             if made.alive:
                 raise
             continue
-        return
+        return proc.cpu_seconds(made.pid)
     raise NotServing(f"did not come back:\n{made.log[-3000:]}")
 
 
@@ -113,6 +113,7 @@ async def run(home: Path, dialect: str, kills: int, workers: int, size: Size, se
             judge_kills(report, nemesis.faults, records)
             await judge_data(report, rt, figures, records)
             report.say("all processes back", checker.spread(waits))
+            report.say("CPU to serve again, where the whole site died", checker.spread(nemesis.costs))
     return report
 
 
@@ -141,7 +142,7 @@ async def run_roles(home: Path, dialect: str, size: Size, seed: int) -> Report:
                     await nemesis.wait(0.2, 1.2)
                     role = nemesis.random.choice(list(roles))
                     await nemesis.kill(role, roles[role].pid)
-                    await revive(roles[role])
+                    nemesis.costs.append(await revive(roles[role]))
                 await asyncio.sleep(0.5)
             figures = await checker.drained(rt)
             for one in roles.values():
@@ -152,6 +153,7 @@ async def run_roles(home: Path, dialect: str, size: Size, seed: int) -> Report:
                 judge_kills(report, those, [record for record in records if record.kind == kind], role)
             idle = [fault for fault in nemesis.faults if fault.victim == "worker"]
             report.say("worker: kills", f"{len(idle)}, {sum(fault.busy for fault in idle)} of them while it was running")
+            report.say("CPU to serve again", checker.spread(nemesis.costs))
             await judge_data(report, rt, figures, records)
     return report
 

@@ -50,11 +50,12 @@ class Fault:
 
 
 class Nemesis:
-    """Does harm and keeps account of it."""
+    """Does harm and keeps account of it: of the faults, and of what it cost in CPU seconds to come back from some."""
 
     def __init__(self, seed: int, path: Path) -> None:
         self.random = random.Random(seed)
         self.faults: list[Fault] = []
+        self.costs: list[float] = []
         self._path = path
 
     async def wait(self, least: float, most: float) -> None:

@@ -38,6 +38,15 @@ def state(pid: int) -> str:
         return "X"
 
 
+def cpu_seconds(pid: int) -> float:
+    """What a process has used of the processor so far: unlike time, this does not depend on what else the machine does."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def command(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")

@@ -60,3 +60,22 @@ async def test_processes_without_their_parent_finish_what_they_have(tmp_path: Pa
         os.kill(made.pid, signal.SIGKILL)
         await asyncio.sleep(0.5)
         assert (await wire.ask(BODY)).status == 401
+
+
+async def test_a_terminal_that_closes_stops_it_in_good_order(tmp_path: Path) -> None:
+    async with _serving(tmp_path) as made:
+        wire = await _half_sent(made)
+        os.kill(made.pid, signal.SIGHUP)
+        await asyncio.sleep(0.3)
+        assert (await wire.ask(BODY)).status == 401
+        assert await made.stop() == 0
+
+
+async def test_a_child_leaves_sighup_to_its_parent(tmp_path: Path) -> None:
+    async with _serving(tmp_path, workers=2) as made:
+        before = set(made.servers())
+        for pid in before:
+            os.kill(pid, signal.SIGHUP)
+        await asyncio.sleep(0.5)
+        assert set(made.servers()) == before
+        assert await made.stop() == 0

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 from sqlalchemy import delete, text
 
+from refract.core import db
 from refract.core.errors import StoreFull
 from refract.core.leases import WorkerId
 from refract.core.runtime import Runtime
@@ -54,6 +55,13 @@ async def test_it_is_remembered_of_enclosed_blocks_too(rt: Runtime) -> None:
     async with rt.db.enclosing(nothing):
         await _fill(rt)
     assert not rt.db.full
+
+
+async def test_a_disk_without_room_is_seen_before_a_change_fails(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not rt.db.full
+    monkeypatch.setattr(db, "LEAST_ROOM", 1 << 62)
+
+    assert rt.db.full
 
 
 async def test_readiness_and_health_tell_of_it(rt: Runtime) -> None:

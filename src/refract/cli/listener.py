@@ -9,7 +9,6 @@ import contextlib
 import ctypes
 import socket
 import struct
-import sys
 from typing import Final
 
 _SO_ATTACH_FILTER: Final = 26
@@ -26,15 +25,19 @@ _DROP_SYN: Final = b"".join(
 
 async def fall_silent(listener: socket.socket, seconds: float = 1.0) -> None:
     """Let nobody new in, and wait until those already let in are accepted by whoever serves this socket."""
-    if sys.platform != "linux":
-        return
     with contextlib.suppress(OSError):  # where this is forbidden, a stop is as good as anybody's
         _let_nobody_in(listener)
-        empty = 0
-        deadline = asyncio.get_running_loop().time() + seconds
-        while empty < _STEADY and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(_STEP)
+        await emptied(listener, seconds, steady=_STEADY)
+
+
+async def emptied(listener: socket.socket, seconds: float = 1.0, *, steady: int = 1) -> None:
+    """Wait until nobody is in the queue, several times in a row if need be."""
+    empty = 0
+    deadline = asyncio.get_running_loop().time() + seconds
+    with contextlib.suppress(OSError):
+        while empty < steady and asyncio.get_running_loop().time() < deadline:
             empty = 0 if accept_queue(listener) else empty + 1
+            await asyncio.sleep(_STEP)
 
 
 def accept_queue(listener: socket.socket) -> int:

@@ -15,7 +15,7 @@ import structlog
 import uvicorn
 from uvicorn.server import Server
 
-from refract.cli.listener import fall_silent
+from refract.cli.listener import emptied, fall_silent
 from refract.node import Node
 
 POLL_SECONDS = 0.02
@@ -39,6 +39,8 @@ class GracefulServer(Server):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
+        # A terminal that closes tells everybody: who serves alone stops in good order, and a child leaves it to its parent.
+        loop.add_signal_handler(signal.SIGHUP, (lambda: None) if shared else self.stop)
         self.config.load()
         self.lifespan = self.config.lifespan_class(self.config)
         self.lifespan.state.update(self._application.connection_state)
@@ -63,9 +65,8 @@ class GracefulServer(Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._application.stopping()
-        if not self._shared:
-            for one in sockets or []:
-                await fall_silent(one)
+        for one in sockets or []:
+            await (emptied(one) if self._shared else fall_silent(one))
         for server in self.servers:
             server.close()
         for one in sockets or []:

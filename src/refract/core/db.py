@@ -5,6 +5,7 @@ The edge (a route, a job, a command) opens the transaction; services take the se
 
 import asyncio
 import inspect
+import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -26,6 +27,8 @@ from refract.core.signals import Signals
 
 LOCK_WAIT_SECONDS = 5
 CONNECT_SECONDS = 3
+LEAST_ROOM = 256 * 1024
+"""With fewer bytes left on the disk of a SQLite file the next change may fail."""
 Hook = Callable[[], Awaitable[None] | None]
 
 
@@ -91,14 +94,21 @@ class Database:
         self.dialect: Dialect = settings.dialect
         self.url = url
         self.signals = Signals()
-        self.full = False
-        """The last change found no room on the disk; reading may go on all the same."""
+        self._found_no_room = False
         self._closers: list[Callable[[], Awaitable[None]]] = []
         if self.dialect == "sqlite":
             self._writer = _sqlite_engine(url, write=True)
             self._reader = _sqlite_engine(url, write=False)
         else:
             self._writer = self._reader = _server_engine(url, self.dialect, settings.database_pool_size)
+
+    @property
+    def full(self) -> bool:
+        """Changes find no room on the disk, by the last one's experience or by a look at the disk; reading may go on all the same."""
+        return self._found_no_room or (self.dialect == "sqlite" and _room_beside(self.url.database or "") < LEAST_ROOM)
+
+    def noticed_no_room(self) -> None:
+        self._found_no_room = True
 
     @property
     def engine(self) -> AsyncEngine:
@@ -172,7 +182,7 @@ class Database:
         """Commit and tell. The two belong together: a change that nobody heard of would live on in caches."""
         hooks = session.info.pop("after_commit", [])
         await session.commit()
-        self.full = False
+        self._found_no_room = False
         await session.close()
         for hook in hooks:
             result = hook()
@@ -230,9 +240,17 @@ class _translated:  # noqa: N801 - reads as a verb where it is used
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         word = meaning(error) if error is not None else None
         if isinstance(word or error, StoreFull) and self._writing is not None:
-            self._writing.full = True
+            self._writing.noticed_no_room()
         if word is not None:
             raise word from error
+
+
+def _room_beside(path: str) -> int:
+    try:
+        disk = os.statvfs(Path(path).parent)
+    except OSError:
+        return LEAST_ROOM  # what is wrong here is something else
+    return disk.f_bavail * disk.f_frsize
 
 
 def _sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
