@@ -51,6 +51,12 @@ def cpu_seconds(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def waited_seconds(pid: int) -> float:
+    """How long a process was ready to run and got no core, its threads and children included: other people's work, not ours."""
+    files = (path for one in tree(pid) for path in Path(f"/proc/{one}/task").glob("*/schedstat"))
+    return sum(int(path.read_text().split()[1]) for path in files) / 1e9
+
+
 def resident_mb(pid: int) -> float:
     pages = sum(int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in tree(pid))
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
