@@ -179,6 +179,7 @@ PINNED = {
     "resume_writing": "7844bbaa8cceb1ef",
     "send_400_response": "ae5a4a3782b646fd",
     "shutdown": "d7351fa33f00d430",
+    "timeout_keep_alive_handler": "8b53bf5f2e202970",
     "_should_upgrade": "8fcad1ab8e096739",
     "_get_upgrade": "7b1305aac7b87064",
     "_should_upgrade_to_ws": "d580849b4df878c3",
