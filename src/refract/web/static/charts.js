@@ -34,13 +34,13 @@ function draw(area) {
     cursor: { y: false, points: { size: 7, fill: accent, stroke: accent } },
     scales: { x: { time: true }, y: { range: (_plot, _low, high) => [0, Math.max(4, high * 1.1)] } },
     axes: [
-      { ...axis, grid: { show: false }, values: (_plot, at) => at.map((one) => day.format(one * 1_000)), space: 64 },
+      { ...axis, grid: { show: false }, values: (_plot, at) => at.map((one) => day.format(one * 1_000)), space: 64, size: 28 },
       { ...axis, values: (_plot, values) => whole(values), size: 44, space: 36 },
     ],
     series: [
       {},
-      { label: "the time before", stroke: ink, width: 1, dash: [4, 4], points: { show: false }, show: Boolean(data.previous) },
       { label: "People", stroke: accent, fill: wash, width: 2, points: { show: data.at.length < 3 } },
+      { label: "the time before", stroke: ink, width: 1, dash: [4, 4], points: { show: false }, show: Boolean(data.previous) },
     ],
     hooks: {
       setCursor: [(plot) => {
@@ -56,7 +56,7 @@ function draw(area) {
   };
   drawn.get(area)?.destroy();
   area.replaceChildren();
-  drawn.set(area, new window.uPlot(options, [data.at, data.previous ?? data.at.map(() => null), data.clicks], area));
+  drawn.set(area, new window.uPlot(options, [data.at, data.clicks, data.previous ?? data.at.map(() => null)], area));
   area.append(tip);
 }
 
