@@ -24,6 +24,7 @@ from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
 from refract.links import api as links_api
 from refract.links import pages as link_pages
+from refract.lists import api as lists_api
 from refract.names.grammar import Reserved
 from refract.names.service import Namespace
 from refract.node import Node
@@ -88,7 +89,7 @@ def build_api(rt: Runtime) -> FastAPI:
     api.state.areas = ["links", "settings"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
-    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, redirect_api.router):
+    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, *lists_api.ROUTERS, redirect_api.router):
         api.include_router(router)
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))

@@ -56,7 +56,7 @@ def _plain(value: Any, *, text: bool) -> Any:
 
 
 async def add_totals(session: WriteSession, rows: Sequence[Row]) -> None:
-    """Add a batch to the totals of its links, and of lists and their entries, in id order so that two writers cannot wait for each other."""
+    """Add a batch to the totals of its links, lists and entries, in id order so that two writers cannot wait for each other."""
     links = _sums([row for row in rows if row["kind"] == LINK_CLICK], "link_id")
     lists = _sums([row for row in rows if row["kind"] != LINK_CLICK], "target_id")
     if links:
