@@ -25,8 +25,17 @@ def shown(user: User | None) -> dict[str, Any] | None:
     return None if user is None else {"id": str(user.id), "display": user.shown_name, "email": user.email, "role": user.role}
 
 
-def respond(request: Request, actor: Actor | None, template: str, *, status: int = 200, page_title: str, **context: Any) -> HTMLResponse:
-    """Render a page for whoever asks. A stranger gets a cookie that the page's forms are bound to."""
+def respond(
+    request: Request,
+    actor: Actor | None,
+    template: str,
+    *,
+    status: int = 200,
+    page_title: str,
+    bound: str | None = None,
+    **context: Any,
+) -> HTMLResponse:
+    """Render a page for whoever asks. A stranger gets a cookie that the page's forms are bound to, unless they have a better one."""
     rt: Runtime = request.app.state.rt
     pages: Pages = request.app.state.pages
     token = session_token(request, rt) if actor is not None else None
@@ -35,13 +44,13 @@ def respond(request: Request, actor: Actor | None, template: str, *, status: int
         template,
         status=status,
         user=shown(actor.user if actor else None),
-        csrf=csrf.token_for(rt, token or visit),
+        csrf=csrf.token_for(rt, token or bound or visit),
         request_path=request.url.path,
         page_title=page_title,
         areas=request.app.state.areas,
         **context,
     )
     response = HTMLResponse(html, status)
-    if token is None and visit_cookie(request) is None:
+    if token is None and bound is None and visit_cookie(request) is None:
         response.set_cookie(VISIT, visit, max_age=86_400, path="/", secure=rt.settings.https, httponly=True, samesite="lax")
     return response

@@ -13,7 +13,6 @@ from refract.core.secrets import digest
 from refract.identity.actors import MaybeActor
 from refract.identity.errors import MissingScope, OriginUnproven
 from refract.identity.models import Scope
-from refract.identity.rendering import visit_cookie
 from refract.identity.visitors import Actor
 from refract.lists.access import Who
 from refract.web import csrf
@@ -96,11 +95,6 @@ def _network(request: Request, rt: Runtime) -> str:
 
 def _proxies(rt: Runtime) -> TrustedProxies:
     return TrustedProxies(rt.settings.trusted_proxies)
-
-
-def form_binding(request: Request, rt: Runtime) -> str | None:
-    """What the forms of a stranger's page are bound to."""
-    return creator_cookie(request, rt) or visit_cookie(request)
 
 
 Reading = Annotated[Visitor, Depends(_reading)]

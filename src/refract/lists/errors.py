@@ -19,6 +19,10 @@ class TooManyEntries(Invalid):
     """A list holds at most {most} entries."""
 
 
+class TooManyAtOnce(Invalid):
+    """At most {most} addresses can be added at once."""
+
+
 class ListImmutable(Conflict):
     """The list is published, so it stays as it is: start a new edition, or delete it."""
 

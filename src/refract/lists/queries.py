@@ -39,8 +39,10 @@ def _seen() -> Select[Any]:
     return select(LinkList, ListTotals.total_clicks, _EPOCH).outerjoin(ListTotals, ListTotals.target_id == LinkList.id)
 
 
-async def entries_of(session: ReadSession, list_id: int, ids: Collection[int] | None = None) -> list[EntryRow]:
-    """The entries in order, each with the link it follows and how often it was followed; `ids` asks for some of them only."""
+async def entries_of(
+    session: ReadSession, list_id: int, ids: Collection[int] | None = None, *, position: int | None = None
+) -> list[EntryRow]:
+    """The entries in order, each with the link it follows and how often it was followed. `ids` and `position` ask for some of them only."""
     wanted = (
         select(ListEntry, Link, ListTotals.total_clicks)
         .outerjoin(Link, Link.id == ListEntry.link_id)
@@ -50,6 +52,8 @@ async def entries_of(session: ReadSession, list_id: int, ids: Collection[int] | 
     )
     if ids is not None:
         wanted = wanted.where(ListEntry.id.in_(sorted(ids)))
+    if position is not None:
+        wanted = wanted.where(ListEntry.position == position)
     return [EntryRow(entry, link, clicks or 0) for entry, link, clicks in await session.execute(wanted)]
 
 

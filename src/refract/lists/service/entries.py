@@ -99,6 +99,18 @@ async def remove_entry(session: WriteSession, who: Who, list_id: int, entry_id: 
     await session.flush()
 
 
+async def shift_entry(session: WriteSession, who: Who, list_id: int, entry_id: int, by: int, now: datetime) -> None:
+    """Move an entry some places up (negative) or down; at the end of the list it stays where it is."""
+    await hold_draft(session, who, list_id)
+    wanted = select(ListEntry.id).where(ListEntry.list_id == list_id).order_by(ListEntry.position)
+    ids = list(await session.scalars(wanted))
+    if entry_id not in ids:
+        raise EntryNotFound
+    place = ids.index(entry_id)
+    ids.insert(max(0, min(len(ids), place + by)), ids.pop(place))
+    await reorder(session, who, list_id, ids, now)
+
+
 async def reorder(session: WriteSession, who: Who, list_id: int, entry_ids: Sequence[int], now: datetime) -> None:
     """Put the entries into this order, which must name each of them once: whoever looked at an older list has missed something."""
     found = await hold_draft(session, who, list_id)
