@@ -88,7 +88,7 @@ async def recheck_entries(rt: Runtime, job: RecheckEntries) -> None:
         return  # the operator no longer wants it
     async with rt.db.read() as session:
         flagged = select(ListEntry.id, ListEntry.href).where(ListEntry.id.in_(job.entry_ids), ListEntry.flagged)
-        hrefs = dict((await session.execute(flagged)).tuples().all())
+        hrefs = dict((await session.execute(flagged)).all())
 
     findings = await safety.recheck(list(hrefs.values()))  # slow: no transaction is open here
 

@@ -115,7 +115,7 @@ async def reorder(session: WriteSession, who: Who, list_id: int, entry_ids: Sequ
     """Put the entries into this order, which must name each of them once: whoever looked at an older list has missed something."""
     found = await hold_draft(session, who, list_id)
     rows = await session.execute(select(ListEntry.id, ListEntry.position).where(ListEntry.list_id == list_id))
-    places = dict(rows.tuples().all())
+    places = dict(rows.all())
     if sorted(entry_ids) != sorted(places):
         raise OrderMismatch
     moved = [{"id": entry_id, "position": place} for place, entry_id in enumerate(entry_ids, 1) if places[entry_id] != place]
