@@ -9,7 +9,6 @@ from sqlalchemy import func, select, update
 
 from refract.core.db import WriteSession
 from refract.core.ids import IdSource
-from refract.identity.access import Right
 from refract.links import feed
 from refract.lists import queries
 from refract.lists.access import Who
@@ -34,10 +33,10 @@ _COPIED = (
 
 async def publish(session: WriteSession, space: Namespace, who: Who, list_id: int) -> LinkList:
     """Give the list its name and fix it for good. The names table decides a contest; whoever loses has changed nothing."""
+    family = await _family(session, list_id)
     found = await hold_draft(session, who, list_id)
     if await session.scalar(select(ListEntry.id).where(ListEntry.list_id == list_id).limit(1)) is None:
         raise NoEntries
-    family = await _family(session, found.family_id)
     now = space.clock.now()
     await _take_name(session, space, found, [one.id for one in family])
     found.edition = 1 + max((one.edition or 0 for one in family), default=0)
@@ -50,8 +49,9 @@ async def publish(session: WriteSession, space: Namespace, who: Who, list_id: in
     return found
 
 
-async def _family(session: WriteSession, family_id: int) -> list[LinkList]:
-    """All editions, locked in one order, so that two publishers of one list come one after the other."""
+async def _family(session: WriteSession, list_id: int) -> list[LinkList]:
+    """All editions of a list, locked before any of them alone and in one order: so two who publish come one after the other."""
+    family_id = await session.scalar(select(LinkList.family_id).where(LinkList.id == list_id))
     rows = select(LinkList).where(LinkList.family_id == family_id).order_by(LinkList.id).with_for_update()
     return list(await session.scalars(rows.execution_options(populate_existing=True)))
 
@@ -76,10 +76,10 @@ async def _take_name(session: WriteSession, space: Namespace, found: LinkList, f
 
 async def new_edition(session: WriteSession, space: Namespace, who: Who, list_id: int) -> tuple[LinkList, bool]:
     """A draft that begins as a copy and takes over the name when it is published; whether it is new or was begun already."""
+    await _family(session, list_id)
     found = await hold(session, who, list_id)
     if found.status != ListStatus.PUBLISHED:
         raise NotPublished
-    await _family(session, found.family_id)
     if (begun := await queries.open_edition(session, found.family_id)) is not None:
         return begun, False
     now, number = space.clock.now(), space.ids.next_id()
@@ -110,11 +110,11 @@ async def new_edition(session: WriteSession, space: Namespace, who: Who, list_id
 
 async def delete_list(session: WriteSession, ids: IdSource, who: Who, list_id: int, now: datetime) -> LinkList:
     """Delete softly and free the name at once. With the edition that holds the name, the older ones behind it go as well."""
-    found = await hold(session, who, list_id, Right.EDIT)
+    family = await _family(session, list_id)
+    found = await hold(session, who, list_id)
     holds_name = await session.scalar(select(func.count()).where(Name.kind == Kind.LIST, Name.target_id == found.id))
     going = [found]
     if holds_name:
-        family = await _family(session, found.family_id)
         going = [one for one in family if one.status == ListStatus.PUBLISHED and one.deleted_at is None]
     await names.release(session, Kind.LIST, found.id)
     for one in going:
