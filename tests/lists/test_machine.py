@@ -23,13 +23,14 @@ from refract.names.models import Name
 from tests import make
 from tests.machine import Machine, run_machine
 
-EXAMPLES = int(os.environ.get("REFRACT_TEST_EXAMPLES", "12"))
-STEPS = int(os.environ.get("REFRACT_TEST_STEPS", "25"))
+EXAMPLES = int(os.environ.get("REFRACT_TEST_EXAMPLES", "8"))
+STEPS = int(os.environ.get("REFRACT_TEST_STEPS", "20"))
 SLUGS = ["reading", "books", "music"]
 COOKIES = ["cookie-one", "cookie-two"]
 ACTORS = ["ada", "bob", *COOKIES]
 Refusal = type[RefractError] | None
 Call = Callable[[WriteSession], Awaitable[Any]]
+Step = Callable[[WriteSession, int], Awaitable[Any]]
 
 
 @dataclass
@@ -78,9 +79,7 @@ class Lists(Machine):
         refused = self.outcome(once())
         return refused, made[-1] if made and refused is None else None
 
-    def _expect(
-        self, choice: int, actor: str, wrong: Refusal, call: Callable[[WriteSession, int], Awaitable[Any]]
-    ) -> tuple[int, Shelf, Any]:
+    def _expect(self, choice: int, actor: str, wrong: Refusal, call: Step) -> tuple[int, Shelf, Any]:
         """Nobody but the maker finds the list; for the maker, what the model says."""
         list_id, shelf = self._pick(choice)
         expected = ListNotFound if shelf.deleted or shelf.owner != actor else wrong
@@ -209,11 +208,9 @@ class Lists(Machine):
     @precondition(lambda self: self.lists)
     @rule(choice=st.integers(0), actor=st.sampled_from(ACTORS))
     def delete(self, choice: int, actor: str) -> None:
+        who, now = self._who(actor), self.clock.now()
         number, shelf, made = self._expect(
-            choice,
-            actor,
-            None,
-            lambda session, number: service.delete_list(session, self.rt.ids, self._who(actor), number, self.clock.now()),
+            choice, actor, None, lambda session, number: service.delete_list(session, self.rt.ids, who, number, now)
         )
         if made is _REFUSED:
             return

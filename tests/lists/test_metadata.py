@@ -113,7 +113,7 @@ async def test_a_persons_edit_during_the_fetch_wins(rt: Runtime, web: Site, cloc
     web.pages["/page"] = held(gate, found, reached)
     (entry_id,) = await _add(rt, web.url("/page"))
     list_id = (await _entry(rt, entry_id)).list_id
-    fetching_it = asyncio.create_task(fetch_entry(rt, FetchEntry(entry_id=entry_id)))
+    fetching_it = asyncio.ensure_future(fetch_entry(rt, FetchEntry(entry_id=entry_id)))
     await reached.wait()
 
     async with rt.db.write() as session:

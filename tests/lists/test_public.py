@@ -81,21 +81,8 @@ async def test_every_way_to_read_a_list(client: AsyncClient) -> None:
 async def test_what_is_not_there(client: AsyncClient) -> None:
     await published(client, creator(), "reading", A, B)
 
-    absent = [
-        "/0",
-        "/3",
-        "/01",
-        "/x",
-        "/1/2",
-        "/1x",
-        ".rss/1",
-        "?edition=2",
-        "?edition=0",
-        "?edition=x",
-        ".json?edition=9",
-        "/1?edition=7",
-        ".qr/1",
-    ]
+    absent = ["/0", "/3", "/01", "/x", "/1/2", "/1x", "/1?edition=7", ".rss/1", ".qr/1", ".json?edition=9"]
+    absent += ["?edition=2", "?edition=0", "?edition=x"]
     for path in (*absent, "/99999999999999999999"):
         assert (await client.get(f"/reading{path}")).status_code == 404, path
     assert (await client.post("/reading")).status_code == 405

@@ -73,10 +73,10 @@ async def test_two_publish_the_same_slug_and_one_wins(rt: Runtime, ada: User) ->
             results = await asyncio.gather(*(publish(one, *draft) for one, draft in zip(own, drafts, strict=True)))
             assert sorted(results) == sorted(["done"] + [SlugTaken.__name__] * (PUBLISHERS - 1))
 
-    async with rt.db.read() as session:
-        names = {name.key: name.target_id for name in await session.scalars(select(Name))}
-        lists = list(await session.scalars(select(LinkList)))
-        log = list(await session.scalars(select(ListAction)))
+    async with rt.db.read() as reading:
+        names = {name.key: name.target_id for name in await reading.scalars(select(Name))}
+        lists = list(await reading.scalars(select(LinkList)))
+        log = list(await reading.scalars(select(ListAction)))
     published = {one.slug: one.id for one in lists if one.status == "published"}
     assert names == published
     assert set(names) == {f"reading-{turn}" for turn in range(ROUNDS)}
@@ -133,8 +133,8 @@ async def test_eight_clients_add_remove_and_reorder(rt: Runtime, ada: User) -> N
     async with processes(rt, CLIENTS) as own:
         await asyncio.gather(*(_busy_client(one, who, made.id, random.Random(seed + place)) for place, one in enumerate(own)))
 
-    async with rt.db.read() as session:
-        positions = list(await session.scalars(select(ListEntry.position).where(ListEntry.list_id == made.id)))
+    async with rt.db.read() as reading:
+        positions = list(await reading.scalars(select(ListEntry.position).where(ListEntry.list_id == made.id)))
     assert sorted(positions) == list(range(1, len(positions) + 1))
 
 
@@ -156,8 +156,8 @@ async def test_two_editions_published_at_once_come_one_after_the_other(rt: Runti
         )
 
     assert results == ["done"] * 4
-    async with rt.db.read() as session:
-        editions = {one.id: one.edition for one in await session.scalars(select(LinkList))}
-        (holder,) = list(await session.scalars(select(Name.target_id)))
+    async with rt.db.read() as reading:
+        editions = {one.id: one.edition for one in await reading.scalars(select(LinkList))}
+        (holder,) = list(await reading.scalars(select(Name.target_id)))
     assert sorted(edition or 0 for edition in editions.values()) == [1, 2, 3, 4, 5]
     assert editions[holder] == 5
