@@ -1,4 +1,4 @@
-"""The builder in a real browser, before a real server: entries fill in by themselves, order by drag and by keyboard, names as they are typed."""
+"""The builder in a real browser, before a real server: entries fill in by themselves, order by drag and keyboard, names as they are typed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.lists.pages_server import Site, held, page, site
-from tests.serving import Served, serving
+from tests.serving import Served, free_port, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 PLACES = "[...document.querySelectorAll('[data-entry]')].map((entry) => entry.querySelector('.address-tail').textContent)"
@@ -18,7 +18,11 @@ PLACES = "[...document.querySelectorAll('[data-entry]')].map((entry) => entry.qu
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("served") / "data", REFRACT_FETCH_ALLOW="127.0.0.1/32") as here:
+    """Under another host name than the pages that are collected: our own address is no entry."""
+    port = free_port()
+    settings = {"REFRACT_FETCH_ALLOW": "127.0.0.1/32", "REFRACT_BASE_URL": f"http://localhost:{port}"}
+    with serving(tmp_path_factory.mktemp("served") / "data", port=port, **settings) as here:
+        here.url = settings["REFRACT_BASE_URL"]
         yield here
 
 
