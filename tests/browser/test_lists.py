@@ -1,4 +1,4 @@
-"""The builder in a real browser, before a real server: entries fill in by themselves, order by drag and keyboard, names as they are typed."""
+"""The builder in a real browser, before a real server: entries fill in by themselves, order by drag and keyboard, names as one types."""
 
 from __future__ import annotations
 

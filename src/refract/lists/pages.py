@@ -12,7 +12,7 @@ from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.actors import Writer
-from refract.identity.rendering import respond
+from refract.identity.rendering import respond, respond_part
 from refract.links.api.names import Askers
 from refract.links.edge import Space
 from refract.lists import addresses, queries, service
@@ -25,6 +25,7 @@ from refract.lists.schemas import MOST_AT_ONCE, EntriesResult, EntryPatch, ListC
 from refract.lists.shown import summary, whole
 from refract.names import service as names
 from refract.names.models import Kind
+from refract.web import flash
 from refract.web.problems import field_errors
 from refract.web.render import Pages
 from refract.web.toolkit import Cursor, Rt, page_router
@@ -156,7 +157,8 @@ async def news(list_id: Id, request: Request, visitor: Reading, rt: Rt, waiting:
     ours = [entry for entry in out.entries if entry.id in asked]
     fresh = [entry for entry in ours if entry.fetch_status != FetchStatus.PENDING]
     still = [str(entry.id) for entry in ours if entry.fetch_status == FetchStatus.PENDING]
-    return _page(request, rt, visitor, "parts/list_news.html", page_title="", list=out, fresh=fresh, waiting=still)
+    bound = visitor.creator or ""
+    return respond_part(request, visitor.actor, "parts/list_news.html", bound=bound, list=out, fresh=fresh, waiting=still)
 
 
 @router.post("/app/lists/{list_id}")
@@ -188,7 +190,9 @@ async def add(list_id: Id, request: Request, visitor: Writing, rt: Rt, space: Sp
         return await _again(request, visitor, rt, list_id, wrong, "urls", {"urls": urls})
     if result.failed:
         return await _builder(request, visitor, rt, list_id, status=422, **_left_over(typed, result))
-    return _back(list_id, "add")
+    response = _back(list_id, "add")
+    flash.say(response, rt, _added(result))
+    return response
 
 
 @router.post("/app/lists/{list_id}/entries/{entry_id}")
@@ -301,6 +305,12 @@ def _errors(wrong: Exception, field: str) -> dict[str, str]:
 def _few_enough(typed: list[str]) -> None:
     if len(typed) > MOST_AT_ONCE:
         raise TooManyAtOnce(most=MOST_AT_ONCE)
+
+
+def _added(result: EntriesResult) -> str:
+    twice = sum(one.entry is not None and one.entry.duplicate for one in result.results)
+    words = f"Added {result.created} {'address' if result.created == 1 else 'addresses'}."
+    return f"{words} {twice} of them {'was' if twice == 1 else 'were'} in the list already." if twice else words
 
 
 def _left_over(typed: list[str], result: EntriesResult) -> dict[str, Any]:
