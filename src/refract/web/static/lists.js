@@ -10,6 +10,7 @@ const toast = (message, kind) => document.dispatchEvent(new CustomEvent("refract
 const entries = $("[data-order]");
 const items = () => $$("[data-entry]", entries);
 let sending = Promise.resolve();
+let unsent = 0;
 
 function number() {
   items().forEach((item, index) => { $("[data-place]", item).textContent = index + 1; });
@@ -18,6 +19,8 @@ function number() {
 // One request after the other, each with the whole order: the last one decides, and it is the one on the screen.
 function send() {
   const order = items().map((item) => item.dataset.entry).join(",");
+  unsent += 1;
+  entries.setAttribute("aria-busy", "true");
   sending = sending.then(async () => {
     const answer = await fetch(entries.dataset.order, {
       method: "POST",
@@ -27,7 +30,10 @@ function send() {
     if (answer.ok) return;
     toast("The list has changed meanwhile. Here is how it stands now.", "note");
     setTimeout(() => location.reload(), 1_200);
-  }).catch(() => toast("The server did not answer: the new order is not kept.", "wrong"));
+  }).catch(() => toast("The server did not answer: the new order is not kept.", "wrong")).finally(() => {
+    unsent -= 1;
+    if (!unsent) entries.removeAttribute("aria-busy");
+  });
 }
 
 function move(item, by) {
@@ -98,13 +104,35 @@ if (entries) {
 
 // ---- names -----------------------------------------------------------------------------------------------------------
 
-$("[data-slug]")?.addEventListener("input", (event) => {
-  const input = event.target;
+let pause;
+let asking = new AbortController();
+
+function tidy(input) {
   const clean = input.value.toLowerCase().replace(/[\s_]+/g, "-").replace(/[^a-z0-9-]/g, "");
   if (clean === input.value) return;
   const at = input.selectionStart - (input.value.length - clean.length);
   input.value = clean;
   input.setSelectionRange(at, at);
+}
+
+// Asked when the typing pauses; an answer to what is no longer in the box is dropped.
+async function judge(input) {
+  const { signal } = asking = new AbortController();
+  try {
+    const answer = await fetch(`${input.dataset.slug}?${new URLSearchParams({ slug: input.value })}`, { signal });
+    const words = answer.ok ? await answer.text() : "";
+    if (!signal.aborted) $("#slug-state").innerHTML = words;
+  } catch {
+    // Given up for a newer question, or nobody answered: publishing says what is wrong.
+  }
+}
+
+$("[data-slug]")?.addEventListener("input", ({ target }) => {
+  tidy(target);
+  asking.abort();
+  clearTimeout(pause);
+  $("#slug-state").textContent = target.value ? "Checking…" : "";
+  if (target.value) pause = setTimeout(judge, 300, target);
 });
 
 // ---- a published list ------------------------------------------------------------------------------------------------
