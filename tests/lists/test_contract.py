@@ -130,6 +130,7 @@ async def test_addresses_are_kept_as_typed_and_compared_normalised(client: Async
 BAD = [
     "", "   ", "nothing", "ftp://example.com/", "javascript:alert(1)", "https://user:pw@example.com/", "https://", "https://exa mple.com/",
     "https://example.com/" + "x" * 2000, "https://example.com/\nx", "http://good\\@evil.example/",
+    "https://" + "a." * 500 + "example/",
 ]  # fmt: skip
 
 
