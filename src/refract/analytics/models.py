@@ -66,3 +66,14 @@ class SpoolCheckpoint(Model):
     torn: Mapped[int]  # bytes of a frame that a dying writer left unfinished: its redirect was never sent
     damaged: Mapped[int]  # bytes that could not be read, kept aside
     updated_at: Mapped[datetime]
+
+
+class ListTotals(Model):
+    """How often a list's page was seen or one of its entries followed; no row means never. Written by the ingester alone."""
+
+    __tablename__ = "list_totals"
+
+    target_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # a list's or an entry's
+    total_clicks: Mapped[int] = mapped_column(default=0)
+    bot_clicks: Mapped[int] = mapped_column(default=0)
+    last_clicked_at: Mapped[datetime | None]

@@ -8,7 +8,7 @@ from sqlalchemy import Insert, Table, func
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from refract.analytics.frames import LINK_CLICK
-from refract.analytics.models import ClickEvent
+from refract.analytics.models import ClickEvent, ListTotals
 from refract.core.db import WriteSession
 from refract.core.types import Model
 from refract.links.models import LinkTotals
@@ -56,22 +56,27 @@ def _plain(value: Any, *, text: bool) -> Any:
 
 
 async def add_totals(session: WriteSession, rows: Sequence[Row]) -> None:
-    """Add a batch to the totals of its links, in id order so that two writers cannot wait for each other."""
+    """Add a batch to the totals of its links, lists and entries, in id order so that two writers cannot wait for each other."""
+    links = _sums([row for row in rows if row["kind"] == LINK_CLICK], "link_id")
+    lists = _sums([row for row in rows if row["kind"] != LINK_CLICK], "target_id")
+    if links:
+        await session.execute(_adding(session, LinkTotals), links)
+    if lists:
+        await session.execute(_adding(session, ListTotals), lists)
+
+
+def _sums(rows: Sequence[Row], key: str) -> list[Row]:
     sums: dict[int, Row] = {}
     for row in rows:
-        if row["kind"] != LINK_CLICK:
-            continue
-        total = sums.setdefault(
-            row["target_id"], {"link_id": row["target_id"], "total_clicks": 0, "bot_clicks": 0, "last_clicked_at": row["at"]}
-        )
+        fresh = {key: row["target_id"], "total_clicks": 0, "bot_clicks": 0, "last_clicked_at": row["at"]}
+        total = sums.setdefault(row["target_id"], fresh)
         total["bot_clicks" if row["bot"] else "total_clicks"] += 1
         total["last_clicked_at"] = max(total["last_clicked_at"], row["at"])
-    if sums:
-        await session.execute(_adding(session), [sums[link_id] for link_id in sorted(sums)])
+    return [sums[target] for target in sorted(sums)]
 
 
-def _adding(session: WriteSession) -> Insert:
-    table: Table = LinkTotals.__table__  # type: ignore[assignment]
+def _adding(session: WriteSession, model: type[Model]) -> Insert:
+    table: Table = model.__table__  # type: ignore[assignment]
     if session.dialect == "mysql":
         upsert = mysql.insert(table)
         new = upsert.inserted
@@ -84,7 +89,7 @@ def _adding(session: WriteSession) -> Insert:
     insert = postgresql.insert(table) if session.dialect == "postgresql" else sqlite.insert(table)
     new = insert.excluded
     return insert.on_conflict_do_update(
-        index_elements=[table.c.link_id],
+        index_elements=list(table.primary_key),
         set_={
             "total_clicks": table.c.total_clicks + new.total_clicks,
             "bot_clicks": table.c.bot_clicks + new.bot_clicks,
