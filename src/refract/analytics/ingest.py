@@ -145,7 +145,7 @@ class Ingester:
                     await insert_events(session, gathered.events)
                     state = await hold(session)  # from here to the commit there is one writer
                     await move(session, await tools.ledger.add(session, state, gathered.tallies))
-                    await add_totals(session, gathered.totals)
+                    await add_totals(session, gathered.totals())
         except BaseException:
             tools.ledger.forget()
             raise
@@ -153,8 +153,8 @@ class Ingester:
     async def _ready(self) -> Tools:
         if self._tools is None:
             self._tools = await asyncio.to_thread(self._load)
-        if self._tools.places.due:
-            await asyncio.to_thread(self._tools.places.refresh)
+        if self._tools.places.due and await asyncio.to_thread(self._tools.places.refresh):
+            self._tools.reader.forget_places()
         return self._tools
 
     def _load(self) -> Tools:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from refract.analytics import sketches
 from refract.analytics.cover import State
 from refract.analytics.grains import COARSE, DAY, MONTH, QUARTER, start_of
-from refract.analytics.parts import Parts, add, decode, encode, limit, nothing
+from refract.analytics.parts import Parts, add, decode, encode, limited
 from refract.analytics.sketches import Sketches
 from refract.analytics.store import RollupKey, load_rollups, save_rollups
 from refract.analytics.tally import Slot, Tally
@@ -34,7 +34,7 @@ class Bucket:
         self.private = private
         self.uniques = uniques
         self.sketch: Any = None
-        self.parts: Parts = nothing()
+        self.parts: Parts = {}
 
 
 class Ledger:
@@ -95,7 +95,7 @@ class Ledger:
             for target, *figures in await load_rollups(session, kind, grain, start, targets):
                 self._known[target, kind, grain, start] = self._bucket(*figures)
 
-    def _bucket(self, people: int, bots: int, private: int, uniques: int, visitors: bytes | None, parts: bytes | None) -> Bucket:  # noqa: PLR0913, PLR0917 - a row
+    def _bucket(self, people: int, bots: int, private: int, uniques: int, visitors: bytes | None, parts: bytes | None) -> Bucket:
         bucket = Bucket(people, bots, private, uniques)
         bucket.sketch = self._library.read(visitors) if visitors else None
         bucket.parts = decode(parts)
@@ -109,7 +109,7 @@ class Ledger:
             bucket.bots += tally.bots
             bucket.private += tally.private
             add(bucket.parts, tally.parts)
-            limit(bucket.parts)
+            bucket.parts = limited(bucket.parts)
             if key[2] == MONTH:
                 bucket.uniques += more_in_day
             elif tally.visitors or tally.sketch is not None:
@@ -135,8 +135,10 @@ class Ledger:
 
 def _grains_of(state: State, slot: Slot) -> list[RollupKey]:
     """Where clicks of this slot belong; nowhere when every roll-up of that time is gone."""
-    closed = slot[2] < state.closed_for(slot[0])
-    return _kept(state, slot, (QUARTER, *COARSE) if closed else (QUARTER,))
+    target, kind, quarter = slot
+    if quarter >= state.closed_for(target):  # nearly always; an open hour is never too old
+        return [(target, kind, QUARTER, quarter)]
+    return _kept(state, slot, (QUARTER, *COARSE))
 
 
 def _kept(state: State, slot: Slot, grains: Iterable[int]) -> list[RollupKey]:
