@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from sqlalchemy import Table, delete, func, select
 
+from refract.analytics import sketches
 from refract.analytics.cover import State
 from refract.analytics.grains import DAY, HOUR, MONTH, QUARTER, SECONDS, SIX_HOURS, moment_of, second_of, start_of
 from refract.analytics.models import ClickRollup
 from refract.analytics.parts import add, decode
 from refract.analytics.rollups import Ledger
-from refract.analytics.sketches import Sketches
 from refract.analytics.state import hold, move
 from refract.analytics.tally import Slot, Tally
 from refract.core.db import WriteSession
@@ -31,12 +31,12 @@ _ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
 
 async def close_hours(rt: Runtime) -> int:
     """Close every hour that is over; the answer is the number of slices it took."""
-    library, done = Sketches(), 0
+    done = 0
     while True:
         until = start_of(HOUR, second_of(rt.clock.now()) - GRACE)
         async with rt.db.write() as session:
             state = await hold(session)
-            after = await _close_some(session, state, until, library)
+            after = await _close_some(session, state, until)
             if after == state:
                 return done
             await move(session, after)
@@ -44,7 +44,7 @@ async def close_hours(rt: Runtime) -> int:
         await rt.clock.sleep(BREATH_SECONDS)
 
 
-async def _close_some(session: WriteSession, state: State, until: int, library: Sketches) -> State:
+async def _close_some(session: WriteSession, state: State, until: int) -> State:
     """One slice of targets of the hour in question; the same state when there is nothing to do."""
     if state.closed_target < 0:
         state = await _skip_empty(session, state, until)
@@ -56,7 +56,7 @@ async def _close_some(session: WriteSession, state: State, until: int, library: 
     targets = (await session.scalars(some.order_by(_ROLLUPS.c.target_id).limit(SLICE))).all()
     if targets:
         rows = await session.execute(select(_ROLLUPS).where(*within, _ROLLUPS.c.target_id.in_(targets)))
-        state = await Ledger(library).close(session, state, _tallies(rows.all(), hour, library))
+        state = await Ledger().close(session, state, _tallies(rows.all(), hour))
     if len(targets) < SLICE:
         return replace(state, closed_until=hour + _HOUR, closed_target=-1)
     return replace(state, closed_target=targets[-1])
@@ -70,7 +70,7 @@ async def _skip_empty(session: WriteSession, state: State, until: int) -> State:
     return replace(state, closed_until=max(state.closed_until, onward))
 
 
-def _tallies(rows: Iterable[Any], hour: int, library: Sketches) -> dict[Slot, Tally]:
+def _tallies(rows: Iterable[Any], hour: int) -> dict[Slot, Tally]:
     """What each target's quarters of this hour add up to."""
     found: dict[Slot, Tally] = {}
     for row in rows:
@@ -80,8 +80,8 @@ def _tallies(rows: Iterable[Any], hour: int, library: Sketches) -> dict[Slot, Ta
         tally.private += row.private
         add(tally.parts, decode(row.parts))
         if row.visitors:
-            sketch = library.read(row.visitors)
-            tally.sketch = sketch if tally.sketch is None else library.merged(tally.sketch, sketch)
+            sketch = sketches.read(row.visitors)
+            tally.sketch = sketch if tally.sketch is None else sketches.merged(tally.sketch, sketch)
     return found
 
 
@@ -120,7 +120,7 @@ async def _drop_some(rt: Runtime, grain: int) -> int:
         state = await hold(session)
         old = _ROLLUPS.c.grain == grain, _ROLLUPS.c.start < moment_of(state.kept_from(grain))
         oldest = select(_ROLLUPS.c.start, _ROLLUPS.c.target_id, _ROLLUPS.c.people + _ROLLUPS.c.bots).where(*old)
-        rows = (await session.execute(oldest.order_by(_ROLLUPS.c.start, _ROLLUPS.c.target_id).limit(SLICE * 5))).all()
+        rows = list((await session.execute(oldest.order_by(_ROLLUPS.c.start, _ROLLUPS.c.target_id).limit(SLICE * 5))).all())
         if not rows:
             return 0
         first = rows[0].start

@@ -12,12 +12,12 @@ from pathlib import Path
 import structlog
 from sqlalchemy import CursorResult, select, update
 
+from refract.analytics import sketches
 from refract.analytics.agents import Agents
 from refract.analytics.models import SpoolCheckpoint
 from refract.analytics.places import Places
 from refract.analytics.rollups import Ledger
 from refract.analytics.salts import Salts
-from refract.analytics.sketches import Sketches
 from refract.analytics.spool_reader import (
     Batch,
     Position,
@@ -158,8 +158,9 @@ class Ingester:
         return self._tools
 
     def _load(self) -> Tools:
+        sketches.empty()
         places = Places(self._rt.settings.geoip_path, self._rt.clock)
-        return Tools(places, Reader(Agents(), places), Ledger(Sketches()))
+        return Tools(places, Reader(Agents(), places), Ledger())
 
     async def _gather(self, tools: Tools, spool: SpoolState, batch: Batch) -> Gathered:
         received = self._rt.clock.now_ns() // 1000

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Table, and_, or_, select
 
+from refract.analytics import sketches
 from refract.analytics.cover import State, Stretch, cover
 from refract.analytics.grains import DAY, HOUR, MONTH, SECONDS, moment_of, second_of, start_of
 from refract.analytics.models import ClickRollup
-from refract.analytics.sketches import Sketches
 from refract.core.db import ReadSession
 
 _TABLE: Table = ClickRollup.__table__  # type: ignore[assignment]
@@ -65,7 +65,7 @@ async def rows_of(
     return [RollupRow(**(absent | dict(row) | {"start": second_of(row["start"])})) for row in found.mappings()]
 
 
-def counts(rows: Iterable[RollupRow], library: Sketches) -> Counts:
+def counts(rows: Iterable[RollupRow]) -> Counts:
     """Rows added up: visitors are merged within a UTC day, whatever target they came to, and added over days."""
     people = bots = private = uniques = 0
     days: dict[int, list[RollupRow]] = defaultdict(list)
@@ -78,7 +78,7 @@ def counts(rows: Iterable[RollupRow], library: Sketches) -> Counts:
         elif row.uniques:
             days[start_of(DAY, row.start)].append(row)
     for some in days.values():
-        uniques += some[0].uniques if len(some) == 1 else library.count(row.visitors for row in some if row.visitors)
+        uniques += some[0].uniques if len(some) == 1 else sketches.count(row.visitors for row in some if row.visitors)
     return Counts(people, bots, private, uniques)
 
 
