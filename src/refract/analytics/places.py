@@ -70,7 +70,7 @@ class Places:
             self._look = _file(self._path)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a foreign file, clicks are counted all the same
             self._look = _nowhere
-            self._log.warning("places_unknown", file=str(self._path), reason=str(error) or type(error).__name__)
+            self._log.warning("places_unknown", file=str(self._path), reason=type(error).__name__)
         else:
             self._log.info("places_known", file=str(self._path))
         return True
