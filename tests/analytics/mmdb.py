@@ -76,11 +76,11 @@ def _encode(value: Any) -> bytes:
     if isinstance(value, list):
         return _head(11, len(value)) + b"".join(_encode(item) for item in value)
     if isinstance(value, str):
-        raw = value.encode()
-        return _head(2, len(raw)) + raw
+        text = value.encode()
+        return _head(2, len(text)) + text
     if isinstance(value, float):
         return _head(3, 8) + struct.pack(">d", value)
-    raw = value.to_bytes((value.bit_length() + 7) // 8, "big")
+    raw: bytes = value.to_bytes((value.bit_length() + 7) // 8, "big")
     return _head(5 if isinstance(value, U16) else 9 if isinstance(value, U64) else 6, len(raw)) + raw
 
 

@@ -108,7 +108,9 @@ def _spoil(file: Path) -> None:
     file.write_bytes(b"\xff" * 400 + data[400:])
 
 
-@pytest.mark.parametrize("harm", [_cut, _spoil, Path.unlink, lambda file: file.write_bytes(b""), lambda file: file.write_text("no database")])
+@pytest.mark.parametrize(
+    "harm", [_cut, _spoil, Path.unlink, lambda file: file.write_bytes(b""), lambda file: file.write_text("no database")]
+)
 def test_a_broken_file_is_warned_of_once_and_answers_unknown(file: Path, clock: ManualClock, harm: Any) -> None:
     write_mmdb(file, {"81.2.69.0/24": FLAT})
     places = looked(file, clock)

@@ -135,7 +135,13 @@ def test_visitors_differ_by_network_and_agent_and_by_the_salt(reader: Reader) ->
 
 @pytest.mark.parametrize(
     ("referrer", "host"),
-    [("", "direct"), ("https://News.Example/a", "news.example"), ("android-app://com.slack/", "com.slack"), ("nonsense", "direct"), ("http://[", "direct")],
+    [
+        ("", "direct"),
+        ("https://News.Example/a", "news.example"),
+        ("android-app://com.slack/", "com.slack"),
+        ("nonsense", "direct"),
+        ("http://[", "direct"),
+    ],
 )
 def test_referring_hosts(referrer: str, host: str) -> None:
     assert host_of(referrer) == host

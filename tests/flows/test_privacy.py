@@ -26,10 +26,17 @@ def traces() -> list[bytes]:
 def test_an_address_leaves_no_trace(tmp_path: Path) -> None:
     data = tmp_path / "data"
     outside = Outside(data)
-    with serving(data, REFRACT_TRUSTED_PROXIES="127.0.0.0/8", REFRACT_LOG_LEVEL="debug") as server, httpx.Client(base_url=server.url) as client:
+    with (
+        serving(data, REFRACT_TRUSTED_PROXIES="127.0.0.0/8", REFRACT_LOG_LEVEL="debug") as server,
+        httpx.Client(base_url=server.url) as client,
+    ):
         link = outside.link(name="n")
         for address in (FOUR, SIX):
-            sent = PERSON | dict.fromkeys(HEADERS, address) | {"forwarded": f'for="[{address}]"', "referer": f"https://a.example/x?ip={address}"}
+            sent = (
+                PERSON
+                | dict.fromkeys(HEADERS, address)
+                | {"forwarded": f'for="[{address}]"', "referer": f"https://a.example/x?ip={address}"}
+            )
             for path in ("/n", "/n", "/nowhere", "/app/links", "/api/v1/links"):
                 client.get(path, headers=sent, params={"ip": address, "utm_source": "mail"})
         eventually(lambda: outside.clicks(link.id) == 4)

@@ -192,4 +192,3 @@ class Ingester:
         )
         if not isinstance(moved, CursorResult) or moved.rowcount != 1:
             raise CheckpointMoved
-

@@ -131,8 +131,7 @@ def read_record(record: Any) -> Place:
     if not isinstance(record, dict):
         return NOWHERE
     country, city, location = record.get("country"), record.get("city"), record.get("location")
-    if not isinstance(country, dict):
-        country = record.get("registered_country") if not country else country
+    country = country or record.get("registered_country")
     if isinstance(country, dict):
         code, name = _text(country.get("iso_code")), _english(country)
     else:
