@@ -16,7 +16,6 @@ _DAY: Final = SECONDS[DAY]
 _DAY_MICROSECONDS: Final = _DAY * 1_000_000
 _QUARTER: Final = SECONDS[QUARTER]
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - drivers of two databases want UTC without saying so
-_AWARE: Final = _EPOCH.replace(tzinfo=UTC)
 
 EVENT_COLUMNS: Final = ("spool_id", "segment", "place", "at", "node", *FACTS)
 
@@ -64,14 +63,24 @@ class Gathered:
 def spelling(dialect: Dialect) -> Callable[[int], Any]:
     """A moment as the driver wants it, from microseconds since 1970."""
     if dialect == "sqlite":
-        return lambda at: f"{_second(at // 1_000_000)}.{at % 1_000_000:06}"
-    first = _AWARE if dialect == "postgresql" else _EPOCH
-    return lambda at: first + timedelta(microseconds=at)
+        return lambda at: f"{_second_text(at // 1_000_000)}.{at % 1_000_000:06}"
+    second = _second_aware if dialect == "postgresql" else _second
+    return lambda at: second(at // 1_000_000).replace(microsecond=at % 1_000_000)
 
 
 @lru_cache(maxsize=1024)
-def _second(at: int) -> str:
-    return (_EPOCH + timedelta(seconds=at)).isoformat(" ")
+def _second(at: int) -> datetime:
+    return _EPOCH + timedelta(seconds=at)
+
+
+@lru_cache(maxsize=1024)
+def _second_aware(at: int) -> datetime:
+    return _second(at).replace(tzinfo=UTC)
+
+
+@lru_cache(maxsize=1024)
+def _second_text(at: int) -> str:
+    return _second(at).isoformat(" ")
 
 
 def days_of(clicks: Sequence[Click], received: int) -> set[int]:
