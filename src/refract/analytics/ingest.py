@@ -1,18 +1,23 @@
 """From the spools to the database, each click exactly once.
 
-Events, totals and the spool's checkpoint move in one transaction, and the checkpoint by compare-and-set: of two ingesters,
-or after a commit whose outcome is unknown, one finds the checkpoint elsewhere and applies nothing.
+Events, roll-ups, totals and the spool's checkpoint move in one transaction, and the checkpoint by compare-and-set: of two
+ingesters, or after a commit whose outcome is unknown, one finds the checkpoint elsewhere and applies nothing.
 """
 
 import asyncio
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import structlog
 from sqlalchemy import CursorResult, select, update
 
+from refract.analytics.agents import Agents
 from refract.analytics.models import SpoolCheckpoint
+from refract.analytics.places import Places
+from refract.analytics.rollups import Ledger
+from refract.analytics.salts import Salts
+from refract.analytics.sketches import Sketches
 from refract.analytics.spool_reader import (
     Batch,
     Position,
@@ -24,13 +29,18 @@ from refract.analytics.spool_reader import (
     set_aside,
     spools,
 )
-from refract.analytics.store import add_totals, insert_events, insert_unless_there
-from refract.analytics.visitor import facts
+from refract.analytics.state import hold, move
+from refract.analytics.store import add_totals, insert_events
+from refract.analytics.tally import Gathered, Gatherer, days_of
+from refract.analytics.visitor import Reader
 from refract.core.db import WriteSession
 from refract.core.errors import Unavailable
+from refract.core.rows import insert_or_skip, slices
 from refract.core.runtime import Runtime
 
 BATCH = 2000
+SLICE = 100
+"""Clicks that are read in one go: beside redirects in one process, nobody waits longer than for these."""
 LOOK_SECONDS = 0.2
 BREATH_SECONDS = 0.01
 AWAY_SECONDS = 1.0
@@ -40,6 +50,15 @@ class CheckpointMoved(Exception):
     """Somebody else has applied this batch, or it was committed when we did not hear of it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What takes time and memory to load: only once there is a click, and not on the event loop."""
+
+    places: Places
+    reader: Reader
+    ledger: Ledger
+
+
 class Ingester:
     """Applies the spools of one directory. Any number of processes may run one; the lock on the directory lets one work."""
 
@@ -47,6 +66,8 @@ class Ingester:
         self._rt = rt
         self._root = root or rt.settings.effective_spool_dir
         self._positions: dict[int, Position] = {}
+        self._salts = Salts(rt)
+        self._tools: Tools | None = None
         self._log = structlog.get_logger("refract.ingest")
         self._stored = rt.metrics.counter("refract_clicks_stored", "Clicks that were read from a spool and stored")
         self._lag = rt.metrics.gauge("refract_ingest_lag_seconds", "How long clicks have been waiting to be stored")
@@ -109,18 +130,46 @@ class Ingester:
         """Where to go on, by the database's word."""
         async with self._rt.db.write() as session:
             fresh = {"spool_id": spool.id, "segment": 1, "place": 0, "node": spool.node[:64], "stored": 0, "torn": 0, "damaged": 0}
-            await insert_unless_there(session, SpoolCheckpoint, [fresh | {"updated_at": self._rt.clock.now()}])
+            await insert_or_skip(session, SpoolCheckpoint.__table__, [fresh | {"updated_at": self._rt.clock.now()}])  # type: ignore[arg-type]
             row = (await session.execute(select(SpoolCheckpoint).where(SpoolCheckpoint.spool_id == spool.id))).scalar_one()
             return Position(row.segment, row.place)
 
     async def _apply(self, spool: SpoolState, position: Position, batch: Batch) -> None:
         now = self._rt.clock.now()
-        rows = [_row(spool, batch, click, now) for click in batch.clicks]
-        async with self._rt.db.write() as session:
-            await self._move(session, spool, position, batch, now)
-            if rows:
-                await insert_events(session, rows)
-                await add_totals(session, rows)
+        tools = await self._ready()
+        gathered = await self._gather(tools, spool, batch)
+        try:
+            async with self._rt.db.write() as session:
+                await self._move(session, spool, position, batch, now)
+                if batch.clicks:
+                    await insert_events(session, gathered.events)
+                    state = await hold(session)  # from here to the commit there is one writer
+                    await move(session, await tools.ledger.add(session, state, gathered.tallies))
+                    await add_totals(session, gathered.totals)
+        except BaseException:
+            tools.ledger.forget()
+            raise
+
+    async def _ready(self) -> Tools:
+        if self._tools is None:
+            self._tools = await asyncio.to_thread(self._load)
+        if self._tools.places.due:
+            await asyncio.to_thread(self._tools.places.refresh)
+        return self._tools
+
+    def _load(self) -> Tools:
+        places = Places(self._rt.settings.geoip_path, self._rt.clock)
+        return Tools(places, Reader(Agents(), places), Ledger(Sketches()))
+
+    async def _gather(self, tools: Tools, spool: SpoolState, batch: Batch) -> Gathered:
+        received = self._rt.clock.now_ns() // 1000
+        salts = await self._salts.of(days_of(batch.clicks, received)) if batch.clicks else {}
+        gathered = Gathered()
+        gatherer = Gatherer(tools.reader, self._rt.db.dialect, spool.id, batch.segment, spool.node[:64])
+        for some in slices(batch.clicks, SLICE):
+            gatherer.gather(gathered, some, received, salts)
+            await asyncio.sleep(0)  # others answer requests meanwhile
+        return gathered
 
     @staticmethod
     async def _move(session: WriteSession, spool: SpoolState, position: Position, batch: Batch, now: datetime) -> None:
@@ -140,6 +189,3 @@ class Ingester:
         if not isinstance(moved, CursorResult) or moved.rowcount != 1:
             raise CheckpointMoved
 
-
-def _row(spool: SpoolState, batch: Batch, click: Any, received: datetime) -> dict[str, Any]:
-    return {"spool_id": spool.id, "segment": batch.segment, "place": click.offset, "node": spool.node[:64], **facts(click, received)}

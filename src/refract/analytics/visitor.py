@@ -1,40 +1,115 @@
-"""From what a frame holds to what is kept: pure, and nothing in it can tell who somebody is."""
+"""From what a frame holds to what is kept: nothing in it can tell who somebody is."""
 
-import re
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from typing import Any, Final
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from ada_url import URL
 
+from refract.analytics.agents import BOT, Agents, storable
 from refract.analytics.frames import PREFETCH, PRIVATE, Click
+from refract.analytics.places import Place, Places
 from refract.core.address import spelled
 
 DIRECT: Final = "direct"
-_FUTURE: Final = timedelta(minutes=1)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+FUTURE_MICROSECONDS: Final = 60_000_000
+MOST_REMEMBERED: Final = 8192
 _CAMPAIGN: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
-_BOT = re.compile(
-    r"bot\b|bot/|crawl|spider|slurp|preview|facebookexternalhit|whatsapp|telegram|embedly|quora|pinterest/|vkshare|skypeuri|mastodon"
-    r"|headless|python-|curl/|wget/|httpx|okhttp|go-http|java/|libwww|scrapy|monitor|uptime|lighthouse|pingdom|validator|feed",
-    re.IGNORECASE,
-)
-_TABLET = re.compile(r"ipad|tablet|kindle|silk/|playbook|(android(?!.*mobile))", re.IGNORECASE)
-_MOBILE = re.compile(r"mobi|iphone|ipod|android|windows phone|blackberry|opera mini", re.IGNORECASE)
+_NO_CAMPAIGN: Final = (None,) * len(_CAMPAIGN)
+
+Campaign = tuple[str | None, ...]
+FACTS: Final = (
+    "kind", "target_id", "bot", "private", "network", "user_agent", "referrer", "referrer_host", *_CAMPAIGN,
+    "country_code", "country", "city", "latitude", "longitude", "device", "browser", "browser_version", "system", "system_version",
+)  # fmt: skip
+"""The columns of an event that follow from the request, in the order of `Facts.row`."""
 
 
-@lru_cache(maxsize=4096)
-def device_of(agent: str) -> str:
-    """`bot`, `tablet`, `mobile` or `desktop`; an agent that says nothing is taken for a person at a desk."""
-    if _BOT.search(agent):
-        return "bot"
-    if _TABLET.search(agent):
-        return "tablet"
-    return "mobile" if _MOBILE.search(agent) else "desktop"
+class Facts(NamedTuple):
+    """One click: the values of `FACTS`, its value in each dimension but the node's, and what tells its visitor from others.
+
+    Bots and private people have neither a visitor nor values.
+    """
+
+    row: tuple[Any, ...]
+    bot: bool
+    private: bool
+    values: tuple[str | None, ...]
+    visitor: bytes
 
 
-@lru_cache(maxsize=4096)
+class Reader:
+    """Reads clicks, with a bounded memory of what it has met before. All that is slow is remembered."""
+
+    def __init__(self, agents: Agents, places: Places) -> None:
+        self._agents = agents
+        self._places = places
+        self._referrers = _Memory(_referrer_of)
+        self._campaigns = _Memory(_campaign_of)
+        self._networks = _Memory(spelled)
+
+    def facts(self, click: Click) -> Facts:
+        if click.flags & PRIVATE:
+            return _private(click)
+        agent = self._agents.of(click.agent)
+        bot = agent.device == BOT or bool(click.flags & PREFETCH)
+        referrer, host = self._referrers.of(click.referrer)
+        campaign: Campaign = self._campaigns.of(click.campaign) if click.campaign else _NO_CAMPAIGN
+        place: Place = self._places.of(click.network)
+        device = BOT if bot else agent.device
+        _, _, _, browser, browser_version, system, system_version = agent
+        row = (
+            click.kind, click.target, bot, False, self._networks.of(click.network), agent.text, referrer, host, *campaign,
+            *place, device, browser, browser_version, system, system_version,
+        )  # fmt: skip
+        if bot:
+            return Facts(row, True, False, (), b"")
+        values = (device, host, place.country_code, place.town, campaign[2], browser, system)
+        return Facts(row, False, False, values, click.network + b"\0" + agent.key)
+
+
+def _private(click: Click) -> Facts:
+    """Time, target and node. A prefetch is none the less no person."""
+    bot = bool(click.flags & PREFETCH)
+    device = BOT if bot else "desktop"
+    row = (click.kind, click.target, bot, True, *(None,) * (len(FACTS) - 9), device, None, None, None, None)
+    return Facts(row, bot, True, (), b"")
+
+
+def visitor_hash(visitor: bytes, salt: bytes) -> int:
+    """63 bits that mean nothing without the salt of the day."""
+    return int.from_bytes(blake2b(visitor, key=salt, digest_size=8).digest(), "big") >> 1
+
+
+def microseconds_of(time_ns: int, received: int) -> int:
+    """When it happened; a clock that runs ahead by more than a minute is not believed."""
+    at = time_ns // 1000
+    return received if at > received + FUTURE_MICROSECONDS or at < 0 else at
+
+
+class _Memory:
+    """The answers of a function, a bounded number of them."""
+
+    def __init__(self, ask: Callable[[bytes], Any]) -> None:
+        self._ask = ask
+        self._known: dict[bytes, Any] = {}
+
+    def of(self, question: bytes) -> Any:
+        try:
+            return self._known[question]
+        except KeyError:
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            answer = self._known[question] = self._ask(question)
+            return answer
+
+
+def _referrer_of(raw: bytes) -> tuple[str | None, str]:
+    referrer = storable(raw, 2048)
+    return referrer or None, host_of(referrer)
+
+
 def host_of(referrer: str) -> str:
     """The host of the page somebody came from; `direct` when there was none, or none that is one."""
     try:
@@ -43,46 +118,6 @@ def host_of(referrer: str) -> str:
         return DIRECT
 
 
-@lru_cache(maxsize=1024)
-def campaign_of(raw: bytes) -> dict[str, str]:
-    pairs = parse_qsl(raw.decode("utf-8", "replace"), errors="replace")
-    return {name: _storable(value)[:255] for name, value in reversed(pairs) if name in _CAMPAIGN}
-
-
-def _storable(text: str) -> str:
-    return text.replace("\x00", "")
-
-
-def moment_of(time_ns: int, received: datetime) -> datetime:
-    """When it happened; a clock that runs ahead by more than a minute is not believed."""
-    at = _EPOCH + timedelta(microseconds=time_ns // 1000)
-    return received if at > received + _FUTURE else at
-
-
-def facts(click: Click, received: datetime) -> dict[str, Any]:
-    """The columns of an event that follow from the request."""
-    agent = _storable(click.agent.decode("utf-8", "replace"))[:512]
-    referrer = _storable(click.referrer.decode("utf-8", "replace"))[:2048]
-    private = bool(click.flags & PRIVATE)
-    device = "bot" if click.flags & PREFETCH else "desktop" if private else device_of(agent)
-    campaign = campaign_of(click.campaign) if click.campaign else {}
-    return {
-        "at": moment_of(click.time_ns, received),
-        "kind": click.kind,
-        "target_id": click.target,
-        "bot": device == "bot",
-        "private": private,
-        "network": spelled(click.network),
-        "user_agent": agent or None,
-        "referrer": referrer or None,
-        "referrer_host": None if private else host_of(referrer),
-        **{name: campaign.get(name) for name in _CAMPAIGN},
-        "country_code": None if private else "XX",
-        "country": None,
-        "city": None,
-        "latitude": None,
-        "longitude": None,
-        "device": device,
-        "browser": None,
-        "system": None,
-    }
+def _campaign_of(raw: bytes) -> Campaign:
+    found = {name: value for name, value in reversed(parse_qsl(raw.decode("utf-8", "replace"), errors="replace")) if value}
+    return tuple(found[name].replace("\x00", "")[:255] or None if name in found else None for name in _CAMPAIGN)
