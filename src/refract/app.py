@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refract import __version__
+from refract.analytics import api as analytics_api
 from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.home import pages as home_pages
@@ -88,7 +89,7 @@ def build_api(rt: Runtime) -> FastAPI:
     api.state.areas = ["links", "settings"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
-    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, redirect_api.router):
+    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, *analytics_api.ROUTERS, redirect_api.router):
         api.include_router(router)
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))

@@ -8,6 +8,7 @@ after it, everything is done. Files that nobody refers to are swept away later. 
 import asyncio
 import os
 import re
+import shutil
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -33,6 +34,8 @@ MERGED_AT_ONCE: Final = 64
 GRACE_SECONDS: Final = 3_600.0
 """For as long a file that nobody refers to any more stays: somebody may just be reading it."""
 BREATH_SECONDS: Final = 0.01
+EXPORTS: Final = ".export-"
+"""What a folder begins with in which an export is put together."""
 _TRIES: Final = 5
 _OURS: Final = re.compile(rf"\d{{4}}-\d\d-\d\d-\d+-[0-9a-f]+{re.escape(SUFFIX)}({re.escape(UNFINISHED)})?")
 _EVENT = cast("Table", ClickEvent.__table__)
@@ -137,6 +140,9 @@ async def sweep(rt: Runtime, grace: float = GRACE_SECONDS) -> int:
     unwanted = [path for path in found if path.name not in wanted]
     for path in unwanted:
         path.unlink(missing_ok=True)
+    for folder in directory.glob(f"{EXPORTS}*"):
+        if folder.stat().st_mtime <= before:
+            shutil.rmtree(folder, ignore_errors=True)  # of a process that died while it exported
     return len(unwanted)
 
 

@@ -65,7 +65,7 @@ def opened(*directories: Path) -> "Iterator[DuckDBPyConnection]":
     """A connection that sees these directories; what does not fit into memory is put aside in the first of them."""
     import duckdb  # noqa: PLC0415 - heavy, and no business of a process that serves
 
-    aside = directories[0] / ".aside"
+    aside = directories[0] / f".aside-{secrets.token_hex(4)}"  # its own: two would take each other's files
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -124,7 +124,7 @@ def batches(connection: "DuckDBPyConnection", query: str, values: Sequence[objec
 def _write(connection: "DuckDBPyConnection", directory: Path, stem: str, query: str, expected: int) -> Written:
     name = f"{stem}-{secrets.token_hex(4)}{SUFFIX}"
     unfinished = directory / (name + UNFINISHED)
-    connection.execute(f"COPY ({query}) TO {_text(unfinished)} {_FORMAT}")
+    connection.execute(f"COPY ({query}) TO {text_of(unfinished)} {_FORMAT}")
     unfinished.chmod(0o600)
     sync(unfinished)
     path = unfinished.rename(directory / name)
@@ -147,10 +147,11 @@ def sync(path: Path) -> None:
 
 
 def _paths(paths: Iterable[Path]) -> str:
-    return f"[{', '.join(map(_text, paths))}]"
+    return f"[{', '.join(map(text_of, paths))}]"
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """A path as SQL writes text."""
     return "'{}'".format(str(path.absolute()).replace("'", "''"))
 
 

@@ -5,6 +5,7 @@ from refract.analytics.stats.calendar import Granularity
 from refract.analytics.stats.results import Breakdown, Counts, Dashboard, LinkClicks, Point, Previous, Share, Stats
 from refract.analytics.stats.service import (
     Question,
+    campaign_parts,
     dashboard,
     demand_stats,
     link_breakdown,
@@ -25,6 +26,7 @@ __all__ = [
     "Question",
     "Share",
     "Stats",
+    "campaign_parts",
     "dashboard",
     "demand_stats",
     "link_breakdown",

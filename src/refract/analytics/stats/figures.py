@@ -1,7 +1,7 @@
 """From roll-ups to figures: pure, and the same for one link and for many."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from refract.analytics import parts as breakdowns
@@ -59,18 +59,16 @@ def all_breakdowns(dimensions: Iterable[str], rows: Sequence[Row], begin: int, e
     for row in rows:
         breakdowns.add(sums, breakdowns.decode(row.parts))
     people = sum(row.people for row in rows)
-    return {
-        dimension: _ranked(dimension, sums[DIMENSIONS.index(dimension)], people, begin, end, limit or SHOWN[dimension])
-        for dimension in dimensions
-    }
+    return {dimension: ranked(dimension, sums[DIMENSIONS.index(dimension)], people, begin, end, limit) for dimension in dimensions}
 
 
-def _ranked(dimension: str, values: dict[str, int], people: int, begin: int, end: int, limit: int) -> Breakdown:
+def ranked(dimension: str, values: Mapping[str, int], people: int, begin: int, end: int, limit: int | None) -> Breakdown:
+    """The most frequent values, and what the others come to."""
     total = sum(values.values())
-    ranked = sorted((-clicks, value) for value, clicks in values.items() if value != OTHER and clicks)
-    items = [Share(value, label_of(dimension, value), -clicks, round(-clicks / total, 6)) for clicks, value in ranked[:limit]]
-    shown = sum(item.clicks for item in items)
-    return Breakdown(moment_of(begin), moment_of(end), dimension, items, total - shown, total, people - total)
+    found = sorted((-clicks, value) for value, clicks in values.items() if value != OTHER and clicks)
+    shown = found[: limit or SHOWN.get(dimension, 10)]
+    items = [Share(value, label_of(dimension, value), -clicks, round(-clicks / total, 6)) for clicks, value in shown]
+    return Breakdown(moment_of(begin), moment_of(end), dimension, items, total + sum(clicks for clicks, _ in shown), total, people - total)
 
 
 def by_link(rows: Iterable[Row], limit: int) -> list[LinkClicks]:

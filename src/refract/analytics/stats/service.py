@@ -1,6 +1,7 @@
 """Statistics: of one link, of all that somebody has. Sessions come from the caller, answers are plain values.
 
-Whoever asks has been let in already: `demand_stats` is the door.
+Whoever asks has been let in already: `demand_stats` is the door. Each function but that wants a session that has not been used yet, so
+that all it reads is of one moment.
 """
 
 import asyncio
@@ -16,9 +17,11 @@ from refract.analytics.parts import DIMENSIONS
 from refract.analytics.state import state_of
 from refract.analytics.stats import figures
 from refract.analytics.stats.calendar import Bucket, Granularity, Range, buckets, range_of, zone_of
+from refract.analytics.stats.raw import campaign_part
 from refract.analytics.stats.results import Breakdown, Dashboard, Previous, Stats
 from refract.analytics.stats.rows import Group, Reading, Row, of_owner, of_target
 from refract.core.db import ReadSession
+from refract.core.runtime import Runtime
 from refract.identity.access import Right
 from refract.links.access import Who
 from refract.links.models import Link
@@ -66,6 +69,14 @@ async def link_breakdown(
     plan = _Plan(state, of_target(state, link_id, kind), asked, now, series=False, parts=True)
     await plan.reading.read(session, visitors=False)
     return await _counted(plan, lambda: plan.breakdown(dimension, limit))
+
+
+async def campaign_parts(
+    rt: Runtime, link_id: int, dimension: str, begin: datetime, end: datetime, *, limit: int | None = None
+) -> Breakdown:
+    """Clicks of one link by a part of their campaigns (`CAMPAIGN_PARTS`), counted click by click: roll-ups do not know them."""
+    values, people = await campaign_part(rt, link_id, dimension, begin, end)
+    return figures.ranked(dimension, values, people, second_of(begin), second_of(end), limit)
 
 
 async def dashboard(session: ReadSession, link_id: int, asked: Question, now: datetime, *, kind: int = LINK_CLICK) -> Dashboard:
