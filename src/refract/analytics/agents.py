@@ -1,7 +1,10 @@
 """Who asked, by the user agent alone: a person's browser and system, or a program."""
 
 import re
+from functools import cache
 from typing import Any, Final, NamedTuple
+
+from refract.analytics.memory import Memory
 
 MOST_REMEMBERED: Final = 8192
 BOT: Final = "bot"
@@ -45,34 +48,23 @@ class Agent(NamedTuple):
     system_version: str | None = None
 
 
-class Agents:
-    """Reads user agents and remembers a bounded number of them. Made where clicks are ingested: the patterns take time and memory."""
+class Agents(Memory[Agent]):
+    """The facts of user agents, by the bytes that were sent. None at all, or one that nobody knows, is a person at a desk.
+
+    Made where clicks are ingested: the patterns take time and memory.
+    """
 
     def __init__(self) -> None:
-        from ua_parser import Domain, Parser, load_lazy_builtins  # noqa: PLC0415 - heavy, and not needed to redirect
-        from ua_parser.regex import Resolver  # noqa: PLC0415 - likewise
-
-        self._parse: Any = Parser(Resolver(load_lazy_builtins()))
-        self._domains: Any = Domain.USER_AGENT | Domain.OS
-        self._device: Any = Domain.DEVICE
-        self._known: dict[bytes, Agent] = {}
-
-    def of(self, raw: bytes) -> Agent:
-        """The facts of one user agent. None at all, or one that nobody knows, is taken for a person at a desk."""
-        known = self._known.get(raw)
-        if known is None:
-            if len(self._known) >= MOST_REMEMBERED:
-                self._known.clear()  # a flood of invented agents must not grow; those that matter are back at once
-            known = self._known[raw] = self._read(raw)
-        return known
+        super().__init__(self._read, MOST_REMEMBERED)
+        self._parse, self._domains, self._device = _engine()
 
     def _read(self, raw: bytes) -> Agent:
         text = storable(raw, 512)
         if not text:
-            return Agent(None, b"", "desktop")
+            return Agent(None, b"\0", "desktop")
         found = self._parse(text, self._domains)
         names = (*_named(found.user_agent, 100), *_named(found.os, 100))
-        return Agent(text, text.encode(), self._device_of(text), *names)
+        return Agent(text, b"\0" + text.encode(), self._device_of(text), *names)
 
     def _device_of(self, text: str) -> str:
         if _BOT.search(text):
@@ -83,6 +75,15 @@ class Agents:
         if _TABLET.search(text):
             return "tablet"
         return "mobile" if _MOBILE.search(text) else "desktop"
+
+
+@cache
+def _engine() -> tuple[Any, Any, Any]:
+    """The Rust engine with its thousands of patterns, which never change: compiled once."""
+    from ua_parser import Domain, Parser, load_lazy_builtins  # noqa: PLC0415 - heavy, and not needed to redirect
+    from ua_parser.regex import Resolver  # noqa: PLC0415 - likewise
+
+    return Parser(Resolver(load_lazy_builtins())), Domain.USER_AGENT | Domain.OS, Domain.DEVICE
 
 
 def _named(found: Any, most: int) -> tuple[str | None, str | None]:

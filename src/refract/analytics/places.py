@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import structlog
 
 from refract.analytics.countries import UNKNOWN, name_of
+from refract.analytics.memory import Memory
 from refract.core.address import spelled
 from refract.core.clock import Clock
 
@@ -41,26 +42,21 @@ NOWHERE: Final = Place()
 Look = Callable[[str], Place]
 
 
-class Places:
-    """Looks networks up and remembers a bounded number of them; a replaced file is noticed within seconds."""
+class Places(Memory[Place]):
+    """Where networks are, by the bytes that are kept of an address. A replaced file is noticed within seconds."""
 
     def __init__(self, path: Path | None, clock: Clock) -> None:
+        super().__init__(self._place, MOST_REMEMBERED)
         self._path = path
         self._clock = clock
-        self._known: dict[bytes, Place] = {}
         self._stamp: tuple[int, ...] | None = None
         self._look: Look = _registries() if path is None else _nowhere
         self._looked_at = float("-inf")
         self._log = structlog.get_logger("refract.places")
 
-    def of(self, network: bytes) -> Place:
-        known = self._known.get(network)
-        if known is None:
-            if len(self._known) >= MOST_REMEMBERED:
-                self._known.clear()
-            address = spelled(network)
-            known = self._known[network] = NOWHERE if address is None else self._look(address)
-        return known
+    def _place(self, network: bytes) -> Place:
+        address = spelled(network)
+        return NOWHERE if address is None else self._look(address)
 
     def refresh(self) -> None:
         """Read the file again if it is another one now. May take a while with a large one: not on the event loop."""
@@ -78,7 +74,7 @@ class Places:
             self._log.warning("places_unknown", file=str(self._path), reason=str(error) or type(error).__name__)
         else:
             self._log.info("places_known", file=str(self._path))
-        self._known = {}
+        self.clear()
 
     @property
     def due(self) -> bool:

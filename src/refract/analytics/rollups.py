@@ -135,10 +135,11 @@ class Ledger:
 
 def _grains_of(state: State, slot: Slot) -> list[RollupKey]:
     """Where clicks of this slot belong; nowhere when every roll-up of that time is gone."""
-    closed = slot.quarter < state.closed_for(slot.target)
+    closed = slot[2] < state.closed_for(slot[0])
     return _kept(state, slot, (QUARTER, *COARSE) if closed else (QUARTER,))
 
 
 def _kept(state: State, slot: Slot, grains: Iterable[int]) -> list[RollupKey]:
-    starts = ((grain, start_of(grain, slot.quarter)) for grain in grains)
-    return [(slot.target, slot.kind, grain, start) for grain, start in starts if start >= state.kept_from(grain)]
+    target, kind, quarter = slot
+    starts = ((grain, start_of(grain, quarter)) for grain in grains)
+    return [(target, kind, grain, start) for grain, start in starts if start >= state.kept_from(grain)]

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from functools import lru_cache
+from typing import Any, Final
 
 from refract.analytics.frames import LINK_CLICK, Click
 from refract.analytics.grains import DAY, QUARTER, SECONDS
@@ -19,12 +20,8 @@ _AWARE: Final = _EPOCH.replace(tzinfo=UTC)
 EVENT_COLUMNS: Final = ("spool_id", "segment", "place", "at", "node", *FACTS)
 
 
-class Slot(NamedTuple):
-    """Whose clicks, and in which quarter hour."""
-
-    target: int
-    kind: int
-    quarter: int
+Slot = tuple[int, int, int]
+"""Whose clicks: target, kind, and the beginning of their quarter hour."""
 
 
 class Tally:
@@ -39,6 +36,18 @@ class Tally:
         self.visitors: list[int] = []
         self.sketch: Any = None
         self.parts: Parts = nothing()
+
+    def count(self, values: Iterable[str | None], node: str) -> None:
+        """One more click with these values, in the order of the dimensions; nothing is counted where there is none."""
+        place = 0
+        for value in values:
+            if value:
+                counts = self.parts[place]
+                counts[value] = counts.get(value, 0) + 1
+            place += 1  # noqa: SIM113 - `enumerate` costs more than it says
+        if node:
+            counts = self.parts[place]
+            counts[node] = counts.get(node, 0) + 1
 
 
 class Total:
@@ -64,9 +73,14 @@ class Gathered:
 def spelling(dialect: Dialect) -> Callable[[int], Any]:
     """A moment as the driver wants it, from microseconds since 1970."""
     if dialect == "sqlite":
-        return lambda at: (_EPOCH + timedelta(microseconds=at)).isoformat(" ", "microseconds")
+        return lambda at: f"{_second(at // 1_000_000)}.{at % 1_000_000:06}"
     first = _AWARE if dialect == "postgresql" else _EPOCH
     return lambda at: first + timedelta(microseconds=at)
+
+
+@lru_cache(maxsize=1024)
+def _second(at: int) -> str:
+    return (_EPOCH + timedelta(seconds=at)).isoformat(" ")
 
 
 def days_of(clicks: Iterable[Click], received: int) -> set[int]:
@@ -84,32 +98,31 @@ class Gatherer:
         self._node = node
 
     def gather(self, into: Gathered, clicks: Iterable[Click], received: int, salts: dict[int, bytes]) -> None:
-        facts_of, spell, where, node = self._reader.facts, self._spell, self._where, self._node
+        facts_of, spell, where, node, tallies = self._reader.facts, self._spell, self._where, self._node, into.tallies
         for click in clicks:
             at = microseconds_of(click.time_ns, received)
-            facts = facts_of(click)
-            into.events.append((*where, click.offset, spell(at), node, *facts.row))
+            row, bot, private, values, visitor = facts_of(click)
+            into.events.append((*where, click.offset, spell(at), node, *row))
             second = at // 1_000_000
-            slot = Slot(click.target, click.kind, second - second % _QUARTER)
-            tally = into.tallies.get(slot)
+            kind, target = row[0], row[1]
+            slot = (target, kind, second - second % _QUARTER)
+            tally = tallies.get(slot)
             if tally is None:
-                tally = into.tallies[slot] = Tally()
-            if facts.bot:
+                tally = tallies[slot] = Tally()
+            if bot:
                 tally.bots += 1
-            elif facts.private:
-                tally.people += 1
-                tally.private += 1
             else:
                 tally.people += 1
-                tally.visitors.append(visitor_hash(facts.visitor, salts[second - second % _DAY]))
-                for values, value in zip(tally.parts, (*facts.values, node), strict=True):
-                    if value:
-                        values[value] = values.get(value, 0) + 1
-            if click.kind == LINK_CLICK:
-                _add_total(into.totals, click.target, at, bot=facts.bot)
+                if private:
+                    tally.private += 1
+                else:
+                    tally.visitors.append(visitor_hash(visitor, salts[second - second % _DAY]))
+                    tally.count(values, node)
+            if kind == LINK_CLICK:
+                _add_total(into.totals, target, at, bot)
 
 
-def _add_total(totals: dict[int, Total], target: int, at: int, *, bot: bool) -> None:
+def _add_total(totals: dict[int, Total], target: int, at: int, bot: bool) -> None:
     total = totals.get(target)
     if total is None:
         total = totals[target] = Total()
@@ -117,4 +130,5 @@ def _add_total(totals: dict[int, Total], target: int, at: int, *, bot: bool) -> 
         total.bots += 1
     else:
         total.people += 1
-    total.last = max(total.last, at)
+    if at > total.last:
+        total.last = at

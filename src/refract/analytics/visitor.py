@@ -1,15 +1,15 @@
 """From what a frame holds to what is kept: nothing in it can tell who somebody is."""
 
-from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from ada_url import URL
 
 from refract.analytics.agents import BOT, Agents, storable
 from refract.analytics.frames import PREFETCH, PRIVATE, Click
-from refract.analytics.places import Place, Places
+from refract.analytics.memory import Memory
+from refract.analytics.places import Places
 from refract.core.address import spelled
 
 DIRECT: Final = "direct"
@@ -23,20 +23,13 @@ FACTS: Final = (
     "kind", "target_id", "bot", "private", "network", "user_agent", "referrer", "referrer_host", *_CAMPAIGN,
     "country_code", "country", "city", "latitude", "longitude", "device", "browser", "browser_version", "system", "system_version",
 )  # fmt: skip
-"""The columns of an event that follow from the request, in the order of `Facts.row`."""
+"""The columns of an event that follow from the request."""
+_NOTHING: Final = (None,) * (len(FACTS) - 9)
 
 
-class Facts(NamedTuple):
-    """One click: the values of `FACTS`, its value in each dimension but the node's, and what tells its visitor from others.
-
-    Bots and private people have neither a visitor nor values.
-    """
-
-    row: tuple[Any, ...]
-    bot: bool
-    private: bool
-    values: tuple[str | None, ...]
-    visitor: bytes
+Facts = tuple[tuple[Any, ...], bool, bool, tuple[str | None, ...], bytes]
+"""One click: the values of `FACTS`, whether it is a bot's, whether it is private, its value in each dimension but the node's, and what
+tells its visitor from others. Bots and private people have neither values nor a visitor. A plain tuple, since there is one per click."""
 
 
 class Reader:
@@ -45,36 +38,35 @@ class Reader:
     def __init__(self, agents: Agents, places: Places) -> None:
         self._agents = agents
         self._places = places
-        self._referrers = _Memory(_referrer_of)
-        self._campaigns = _Memory(_campaign_of)
-        self._networks = _Memory(spelled)
+        self._referrers = Memory(_referrer_of, MOST_REMEMBERED)
+        self._campaigns = Memory(_campaign_of, MOST_REMEMBERED)
+        self._networks = Memory(spelled, 8 * MOST_REMEMBERED)
 
     def facts(self, click: Click) -> Facts:
-        if click.flags & PRIVATE:
-            return _private(click)
-        agent = self._agents.of(click.agent)
-        bot = agent.device == BOT or bool(click.flags & PREFETCH)
-        referrer, host = self._referrers.of(click.referrer)
-        campaign: Campaign = self._campaigns.of(click.campaign) if click.campaign else _NO_CAMPAIGN
-        place: Place = self._places.of(click.network)
-        device = BOT if bot else agent.device
-        _, _, _, browser, browser_version, system, system_version = agent
+        _, kind, flags, target, _, network, raw_agent, raw_referrer, raw_campaign = click
+        if flags & PRIVATE:
+            return _private(kind, target, flags)
+        text, key, device, browser, browser_version, system, system_version = self._agents[raw_agent]
+        if flags & PREFETCH:
+            device = BOT
+        bot = device == BOT
+        referrer, host = self._referrers[raw_referrer]
+        campaign = self._campaigns[raw_campaign] if raw_campaign else _NO_CAMPAIGN
+        place = self._places[network]
         row = (
-            click.kind, click.target, bot, False, self._networks.of(click.network), agent.text, referrer, host, *campaign,
+            kind, target, bot, False, self._networks[network], text, referrer, host, *campaign,
             *place, device, browser, browser_version, system, system_version,
         )  # fmt: skip
         if bot:
-            return Facts(row, True, False, (), b"")
-        values = (device, host, place.country_code, place.town, campaign[2], browser, system)
-        return Facts(row, False, False, values, click.network + b"\0" + agent.key)
+            return row, True, False, (), b""
+        return row, False, False, (device, host, place[0], place.town if place[2] else None, campaign[2], browser, system), network + key
 
 
-def _private(click: Click) -> Facts:
+def _private(kind: int, target: int, flags: int) -> Facts:
     """Time, target and node. A prefetch is none the less no person."""
-    bot = bool(click.flags & PREFETCH)
+    bot = bool(flags & PREFETCH)
     device = BOT if bot else "desktop"
-    row = (click.kind, click.target, bot, True, *(None,) * (len(FACTS) - 9), device, None, None, None, None)
-    return Facts(row, bot, True, (), b"")
+    return (kind, target, bot, True, *_NOTHING, device, None, None, None, None), bot, True, (), b""
 
 
 def visitor_hash(visitor: bytes, salt: bytes) -> int:
@@ -86,23 +78,6 @@ def microseconds_of(time_ns: int, received: int) -> int:
     """When it happened; a clock that runs ahead by more than a minute is not believed."""
     at = time_ns // 1000
     return received if at > received + FUTURE_MICROSECONDS or at < 0 else at
-
-
-class _Memory:
-    """The answers of a function, a bounded number of them."""
-
-    def __init__(self, ask: Callable[[bytes], Any]) -> None:
-        self._ask = ask
-        self._known: dict[bytes, Any] = {}
-
-    def of(self, question: bytes) -> Any:
-        try:
-            return self._known[question]
-        except KeyError:
-            if len(self._known) >= MOST_REMEMBERED:
-                self._known.clear()
-            answer = self._known[question] = self._ask(question)
-            return answer
 
 
 def _referrer_of(raw: bytes) -> tuple[str | None, str]:
