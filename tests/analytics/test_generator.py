@@ -3,18 +3,28 @@
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import iptocc
 
+from refract.analytics.agents import Agents
 from refract.analytics.frames import PREFETCH, PRIVATE, clicks
 from refract.analytics.generator import Traffic, frames, visits, write_spool
 from refract.analytics.generator_world import COUNTRIES
 from refract.analytics.spool_reader import Position, pending, spools
-from refract.analytics.visitor import device_of
 
 START = datetime(2026, 3, 2, 7, 20, tzinfo=UTC)
 MONTH = Traffic([11, 22, 33, 44], START, START + timedelta(days=28), 20_000, seed=5)
+
+
+@cache
+def agents() -> Agents:
+    return Agents()
+
+
+def device_of(agent: bytes) -> str:
+    return str(agents()[agent][2])
 
 
 def test_as_many_as_wanted_in_order_within_the_time() -> None:
@@ -43,7 +53,7 @@ def test_days_and_weeks_have_a_rhythm_and_traffic_grows() -> None:
 
 def test_people_come_back_and_bots_previews_and_shy_people_are_among_them() -> None:
     found = list(visits(MONTH))
-    people = [visit for visit in found if device_of(visit.agent.decode()) != "bot" and not visit.flags & PREFETCH]
+    people = [visit for visit in found if device_of(visit.agent) != "bot" and not visit.flags & PREFETCH]
     assert 0.8 < len(people) / len(found) < 0.93
     visitors = Counter((visit.network, visit.agent) for visit in people)
     assert 1.5 < len(people) / len(visitors) < 15
@@ -51,7 +61,7 @@ def test_people_come_back_and_bots_previews_and_shy_people_are_among_them() -> N
     assert any(visit.flags & PRIVATE for visit in found)
     popular = Counter(visit.target for visit in found).most_common()
     assert popular[0][1] > 1.5 * popular[-1][1]
-    assert {device_of(visit.agent.decode()) for visit in found} == {"desktop", "mobile", "tablet", "bot"}
+    assert {device_of(visit.agent) for visit in found} == {"desktop", "mobile", "tablet", "bot"}
     assert len({visit.referrer for visit in found}) > 10
     assert any(b"utm_campaign" in visit.query for visit in found)
 
