@@ -135,6 +135,13 @@ ROWS: dict[str, Row] = {
     "POST /app/links/{link_id}": Row(OWNED_WRITE, form={"destination": "https://example.com/changed"}),
     "POST /app/links/{link_id}/{step}": Row(OWNED_WRITE),
     "POST /app/omnibox": Row(SIGNED_IN_WRITE, form={"q": "https://example.com/typed"}),
+    # -- statistics
+    "GET /api/v1/links/{link_id}/stats": Row(OWNED_READ),
+    "GET /api/v1/links/{link_id}/stats/live": Row(OWNED_READ),
+    "GET /api/v1/links/{link_id}/stats/export": Row(OWNED_READ),
+    "GET /api/v1/links/{link_id}/stats/{dimension}": Row(OWNED_READ),
+    "GET /api/v1/stats": Row(SIGNED_IN_READ),
+    "GET /api/v1/stats/{dimension}": Row(SIGNED_IN_READ),
     # -- tags
     "GET /api/v1/tags": Row(SIGNED_IN_READ),
     "PATCH /api/v1/tags/{tag_id}": Row(ADMIN_WRITE, json={"color": "#123456"}),

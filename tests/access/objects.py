@@ -135,6 +135,11 @@ async def a_free_name(world: World) -> str:
     return "a-free-name"
 
 
+@object_for("dimension", absent="countries")
+async def a_dimension(world: World) -> str:
+    return "countries"
+
+
 @object_for("tag_id")
 async def a_shared_tag(world: World) -> str:
     await _link(world)

@@ -14,7 +14,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _moment: TypeAdapter[datetime] = TypeAdapter(Timestamp)
 
 
-def _when(value: Any) -> datetime | date:
+def read_when(value: Any) -> datetime | date:
     """A moment, or a date: its first moment in the time zone that was asked for."""
     text = str(value).strip()
     try:
@@ -26,7 +26,7 @@ def _when(value: Any) -> datetime | date:
 
 When = Annotated[
     datetime | date,
-    PlainValidator(_when),
+    PlainValidator(read_when),
     WithJsonSchema(
         {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}], "examples": ["2026-01-31T12:00:00Z"]}
     ),
@@ -136,3 +136,10 @@ class OverviewBreakdownOut(BreakdownOut):
     """Clicks on all my links by value."""
 
     links: list[LinkClicksOut] = Field(description="The most clicked first.")
+
+
+class DashboardOut(Output):
+    """Everything about one link at once."""
+
+    stats: StatsOut
+    breakdowns: dict[str, BreakdownOut]
