@@ -73,7 +73,7 @@ def frames(clicks: int, links: int, chance: random.Random) -> Iterator[bytes]:
 
 def fill(root: Path, clicks: int, links: int) -> None:
     spool = Spool(root, node="bench", segment_bytes=8 << 20)
-    waiting = frames(clicks, links, random.Random(5))  # noqa: S311 - the same traffic every time
+    waiting = frames(clicks, links, random.Random(5))
     while turn := list(itertools.islice(waiting, TURN)):
         spool.append(turn)
     spool.close()

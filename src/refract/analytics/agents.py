@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from refract.analytics.memory import Memory
+from refract.analytics.parts import key
 
 MOST_REMEMBERED: Final = 8192
 BOT: Final = "bot"
@@ -46,6 +47,7 @@ class Agent(NamedTuple):
     browser_version: str | None = None
     system: str | None = None
     system_version: str | None = None
+    parts: tuple[str, ...] = ()  # as breakdowns count it
 
 
 class Agents(Memory[Agent]):
@@ -61,10 +63,12 @@ class Agents(Memory[Agent]):
     def _read(self, raw: bytes) -> Agent:
         text = storable(raw, 512)
         if not text:
-            return Agent(None, b"\0", "desktop")
+            return Agent(None, b"\0", "desktop", parts=(key("devices", "desktop"),))
         found = self._parse(text, self._domains)
-        names = (*_named(found.user_agent, 100), *_named(found.os, 100))
-        return Agent(text, b"\0" + text.encode(), self._device_of(text), *names)
+        device, (browser, browser_version), (system, system_version) = self._device_of(text), _named(found.user_agent), _named(found.os)
+        said = (("devices", device), ("browsers", browser), ("systems", system))
+        parts = tuple(key(dimension, value) for dimension, value in said if value)
+        return Agent(text, b"\0" + text.encode(), device, browser, browser_version, system, system_version, parts)
 
     def _device_of(self, text: str) -> str:
         if _BOT.search(text):
@@ -86,12 +90,12 @@ def _engine() -> tuple[Any, Any, Any]:
     return Parser(Resolver(load_lazy_builtins())), Domain.USER_AGENT | Domain.OS, Domain.DEVICE
 
 
-def _named(found: Any, most: int) -> tuple[str | None, str | None]:
+def _named(found: Any) -> tuple[str | None, str | None]:
     """Family and version, such as `Firefox` and `140.0`."""
     if found is None or not found.family or found.family == "Other":
         return None, None
     numbers = [part for part in (found.major, found.minor, found.patch) if part]
-    return found.family[:most], ".".join(numbers)[:30] or None
+    return found.family[:100], ".".join(numbers)[:30] or None
 
 
 def storable(raw: bytes, most: int) -> str:

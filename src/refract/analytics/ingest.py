@@ -12,12 +12,12 @@ from pathlib import Path
 import structlog
 from sqlalchemy import CursorResult, select, update
 
+from refract.analytics import sketches
 from refract.analytics.agents import Agents
 from refract.analytics.models import SpoolCheckpoint
 from refract.analytics.places import Places
 from refract.analytics.rollups import Ledger
 from refract.analytics.salts import Salts
-from refract.analytics.sketches import Sketches
 from refract.analytics.spool_reader import (
     Batch,
     Position,
@@ -145,7 +145,7 @@ class Ingester:
                     await insert_events(session, gathered.events)
                     state = await hold(session)  # from here to the commit there is one writer
                     await move(session, await tools.ledger.add(session, state, gathered.tallies))
-                    await add_totals(session, gathered.totals)
+                    await add_totals(session, gathered.totals())
         except BaseException:
             tools.ledger.forget()
             raise
@@ -153,13 +153,14 @@ class Ingester:
     async def _ready(self) -> Tools:
         if self._tools is None:
             self._tools = await asyncio.to_thread(self._load)
-        if self._tools.places.due:
-            await asyncio.to_thread(self._tools.places.refresh)
+        if self._tools.places.due and await asyncio.to_thread(self._tools.places.refresh):
+            self._tools.reader.forget_places()
         return self._tools
 
     def _load(self) -> Tools:
+        sketches.empty()
         places = Places(self._rt.settings.geoip_path, self._rt.clock)
-        return Tools(places, Reader(Agents(), places), Ledger(Sketches()))
+        return Tools(places, Reader(Agents(), places), Ledger())
 
     async def _gather(self, tools: Tools, spool: SpoolState, batch: Batch) -> Gathered:
         received = self._rt.clock.now_ns() // 1000

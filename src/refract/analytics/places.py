@@ -14,12 +14,11 @@ from typing import Any, Final, NamedTuple
 import structlog
 
 from refract.analytics.countries import UNKNOWN, name_of
-from refract.analytics.memory import Memory
+from refract.analytics.parts import key
 from refract.core.address import spelled
 from refract.core.clock import Clock
 
 LOOK_SECONDS: Final = 5.0
-MOST_REMEMBERED: Final = 65_536
 _CODE: Final = re.compile(r"[A-Z]{2}")
 
 
@@ -33,20 +32,20 @@ class Place(NamedTuple):
     longitude: float | None = None
 
     @property
-    def town(self) -> str | None:
-        """The city as breakdowns name it: there is a Paris in more than one country."""
-        return f"{self.city}, {self.country_code}" if self.city else None
+    def parts(self) -> tuple[str, ...]:
+        """As breakdowns count it: a city with its country, since there is more than one Paris."""
+        country = key("countries", self.country_code)
+        return (country, key("cities", f"{self.city}, {self.country_code}")) if self.city else (country,)
 
 
 NOWHERE: Final = Place()
 Look = Callable[[str], Place]
 
 
-class Places(Memory[Place]):
+class Places:
     """Where networks are, by the bytes that are kept of an address. A replaced file is noticed within seconds."""
 
     def __init__(self, path: Path | None, clock: Clock) -> None:
-        super().__init__(self._place, MOST_REMEMBERED)
         self._path = path
         self._clock = clock
         self._stamp: tuple[int, ...] | None = None
@@ -54,18 +53,18 @@ class Places(Memory[Place]):
         self._looked_at = float("-inf")
         self._log = structlog.get_logger("refract.places")
 
-    def _place(self, network: bytes) -> Place:
+    def __getitem__(self, network: bytes) -> Place:
         address = spelled(network)
         return NOWHERE if address is None else self._look(address)
 
-    def refresh(self) -> None:
-        """Read the file again if it is another one now. May take a while with a large one: not on the event loop."""
-        if self._path is None or self._clock.monotonic() - self._looked_at < LOOK_SECONDS:
-            return
+    def refresh(self) -> bool:
+        """Read the file again if it is another one now, and say whether. May take a while with a large one: not on the event loop."""
+        if self._path is None or not self.due:
+            return False
         self._looked_at = self._clock.monotonic()
         stamp = _stamp(self._path)
         if stamp == self._stamp:
-            return
+            return False
         self._stamp = stamp
         try:
             self._look = _file(self._path)
@@ -74,7 +73,7 @@ class Places(Memory[Place]):
             self._log.warning("places_unknown", file=str(self._path), reason=str(error) or type(error).__name__)
         else:
             self._log.info("places_known", file=str(self._path))
-        self.clear()
+        return True
 
     @property
     def due(self) -> bool:

@@ -13,8 +13,7 @@ from typing import Any, Final
 from refract.analytics import sketches
 from refract.analytics.cover import State
 from refract.analytics.grains import COARSE, DAY, MONTH, QUARTER, start_of
-from refract.analytics.parts import Parts, add, decode, encode, limit, nothing
-from refract.analytics.sketches import Sketches
+from refract.analytics.parts import Parts, add, decode, encode, limited
 from refract.analytics.store import RollupKey, load_rollups, save_rollups
 from refract.analytics.tally import Slot, Tally
 from refract.core.db import WriteSession
@@ -34,14 +33,13 @@ class Bucket:
         self.private = private
         self.uniques = uniques
         self.sketch: Any = None
-        self.parts: Parts = nothing()
+        self.parts: Parts = {}
 
 
 class Ledger:
     """The roll-ups, for who holds the lock on their state. It remembers what it wrote for as long as nobody else writes."""
 
-    def __init__(self, library: Sketches) -> None:
-        self._library = library
+    def __init__(self) -> None:
         self._known: dict[RollupKey, Bucket] = {}
         self._turn = -1
 
@@ -93,13 +91,7 @@ class Ledger:
                 self._known[key] = Bucket()
         for (kind, grain, start), targets in missing.items():
             for target, *figures in await load_rollups(session, kind, grain, start, targets):
-                self._known[target, kind, grain, start] = self._bucket(*figures)
-
-    def _bucket(self, people: int, bots: int, private: int, uniques: int, visitors: bytes | None, parts: bytes | None) -> Bucket:  # noqa: PLR0913, PLR0917 - a row
-        bucket = Bucket(people, bots, private, uniques)
-        bucket.sketch = self._library.read(visitors) if visitors else None
-        bucket.parts = decode(parts)
-        return bucket
+                self._known[target, kind, grain, start] = _bucket(*figures)
 
     def _merge(self, tally: Tally, keys: Iterable[RollupKey]) -> None:
         more_in_day = 0
@@ -109,22 +101,13 @@ class Ledger:
             bucket.bots += tally.bots
             bucket.private += tally.private
             add(bucket.parts, tally.parts)
-            limit(bucket.parts)
+            bucket.parts = limited(bucket.parts)
             if key[2] == MONTH:
                 bucket.uniques += more_in_day
             elif tally.visitors or tally.sketch is not None:
                 before = bucket.uniques
-                self._meet(bucket, tally)
+                _meet(bucket, tally)
                 more_in_day = bucket.uniques - before if key[2] == DAY else more_in_day
-
-    def _meet(self, bucket: Bucket, tally: Tally) -> None:
-        if tally.sketch is not None:
-            bucket.sketch = self._library.merged(bucket.sketch or self._library.empty(), tally.sketch)
-        elif bucket.sketch is None:
-            bucket.sketch = self._library.empty()
-        for visitor in tally.visitors:
-            bucket.sketch.update(visitor)
-        bucket.uniques = sketches.size(bucket.sketch)
 
     def _row(self, key: RollupKey) -> tuple[Any, ...]:
         bucket = self._known[key]
@@ -133,10 +116,29 @@ class Ledger:
         return (*key, bucket.people, bucket.bots, bucket.private, bucket.uniques, visitors, packed)
 
 
+def _bucket(people: int, bots: int, private: int, uniques: int, visitors: bytes | None, parts: bytes | None) -> Bucket:
+    bucket = Bucket(people, bots, private, uniques)
+    bucket.sketch = sketches.read(visitors) if visitors else None
+    bucket.parts = decode(parts)
+    return bucket
+
+
+def _meet(bucket: Bucket, tally: Tally) -> None:
+    if tally.sketch is not None:
+        bucket.sketch = sketches.merged(*([] if bucket.sketch is None else [bucket.sketch]), tally.sketch)
+    elif bucket.sketch is None:
+        bucket.sketch = sketches.empty()
+    for visitor in tally.visitors:
+        bucket.sketch.update(visitor)
+    bucket.uniques = sketches.size(bucket.sketch)
+
+
 def _grains_of(state: State, slot: Slot) -> list[RollupKey]:
     """Where clicks of this slot belong; nowhere when every roll-up of that time is gone."""
-    closed = slot[2] < state.closed_for(slot[0])
-    return _kept(state, slot, (QUARTER, *COARSE) if closed else (QUARTER,))
+    target, kind, quarter = slot
+    if quarter >= state.closed_for(target):  # nearly always; an open hour is never too old
+        return [(target, kind, QUARTER, quarter)]
+    return _kept(state, slot, (QUARTER, *COARSE))
 
 
 def _kept(state: State, slot: Slot, grains: Iterable[int]) -> list[RollupKey]:

@@ -5,49 +5,52 @@ Sketches of the same day may be merged, whichever process made them.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from datasketches import hll_sketch
+from functools import cache
+from typing import Any, Final
 
 REGISTERS: Final = 14
+Sketch = Any
+"""A `datasketches.hll_sketch`; the library says nothing about its types."""
 
 
-class Sketches:
-    """The library, loaded where visitors are counted and nowhere else: it brings numpy with it."""
+@cache
+def _library() -> Any:
+    import datasketches  # noqa: PLC0415 - brings numpy with it: only once there are visitors to count
 
-    def __init__(self) -> None:
-        import datasketches  # noqa: PLC0415 - heavy, and not needed to redirect
-
-        self._sketch = datasketches.hll_sketch
-        self._union = datasketches.hll_union
-        self._kind: Any = datasketches.tgt_hll_type.HLL_4
-
-    def empty(self) -> "hll_sketch":
-        return self._sketch(REGISTERS, self._kind)
-
-    def read(self, data: bytes) -> "hll_sketch":
-        return self._sketch.deserialize(data)
-
-    def merged(self, one: "hll_sketch", other: "hll_sketch") -> "hll_sketch":
-        """A sketch of everybody who is in either."""
-        union = self._union(REGISTERS)
-        union.update(one)
-        union.update(other)
-        return union.get_result(self._kind)
-
-    def count(self, stored: Iterable[bytes]) -> int:
-        """How many visitors are in these stored sketches together."""
-        union = self._union(REGISTERS)
-        for data in stored:
-            union.update(self._sketch.deserialize(data))
-        return round(union.get_estimate())
+    return datasketches
 
 
-def write(sketch: "hll_sketch") -> bytes:
+def empty() -> Sketch:
+    library = _library()
+    return library.hll_sketch(REGISTERS, library.tgt_hll_type.HLL_4)
+
+
+def read(data: bytes) -> Sketch:
+    return _library().hll_sketch.deserialize(data)
+
+
+def write(sketch: Sketch) -> bytes:
     data: bytes = sketch.serialize_compact()
     return data
 
 
-def size(sketch: "hll_sketch") -> int:
-    return round(sketch.get_estimate())
+def size(sketch: Sketch) -> int:
+    return int(round(sketch.get_estimate()))
+
+
+def merged(*some: Sketch) -> Sketch:
+    """A new sketch of everybody who is in any of these."""
+    library = _library()
+    union = library.hll_union(REGISTERS)
+    for sketch in some:
+        union.update(sketch)
+    return union.get_result(library.tgt_hll_type.HLL_4)
+
+
+def count(stored: Iterable[bytes]) -> int:
+    """How many visitors are in these stored sketches together."""
+    library = _library()
+    union = library.hll_union(REGISTERS)
+    for data in stored:
+        union.update(library.hll_sketch.deserialize(data))
+    return int(round(union.get_estimate()))

@@ -1,6 +1,7 @@
 """Many rows at once, as each database likes it best: at driver level, few statements, in one agreed order."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from refract.analytics.tally import EVENT_COLUMNS, Total, spelling
@@ -12,6 +13,8 @@ _FIGURES: Final = ("people", "bots", "private", "uniques", "visitors", "parts")
 _COLUMNS: Final = (*_KEY, *_FIGURES)
 _TYPES: Final = ("bigint", "smallint", "smallint", "bigint", "bigint", "bigint", "bigint", "bigint", "bytea", "bytea")
 
+ROWS_AT_ONCE: Final = 100
+
 RollupKey = tuple[int, int, int, int]
 """Target, kind, grain, start."""
 
@@ -22,8 +25,7 @@ async def insert_events(session: WriteSession, rows: Sequence[tuple[Any, ...]]) 
         driver = await _driver(session)
         await driver.copy_records_to_table("click_events", records=rows, columns=EVENT_COLUMNS)
         return
-    statement = f"INSERT INTO click_events ({', '.join(EVENT_COLUMNS)}) VALUES ({_marks(session, len(EVENT_COLUMNS))})"  # noqa: S608 - our own column names
-    await (await session.connection()).exec_driver_sql(statement, list(rows))
+    await _insert(session, f"INSERT INTO click_events ({', '.join(EVENT_COLUMNS)})", rows)
 
 
 async def load_rollups(session: WriteSession, kind: int, grain: int, start: int, targets: Sequence[int]) -> list[tuple[Any, ...]]:
@@ -55,8 +57,7 @@ async def save_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -
         new = f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in _FIGURES)
     else:
         new = "ON DUPLICATE KEY UPDATE " + ", ".join(f"{name} = VALUES({name})" for name in _FIGURES)
-    statement = f"INSERT INTO click_rollups ({names}) VALUES ({_marks(session, len(_COLUMNS))}) {new}"  # noqa: S608 - our own column names
-    await (await session.connection()).exec_driver_sql(statement, list(rows))
+    await _insert(session, f"INSERT INTO click_rollups ({names})", rows, new)
 
 
 async def add_totals(session: WriteSession, totals: Mapping[int, Total]) -> None:
@@ -64,13 +65,12 @@ async def add_totals(session: WriteSession, totals: Mapping[int, Total]) -> None
     if not totals:
         return
     spell = spelling(session.dialect)
-    rows = [(link_id, totals[link_id].people, totals[link_id].bots, spell(totals[link_id].last)) for link_id in sorted(totals)]
+    rows = [(link_id, people, bots, spell(last)) for link_id, (people, bots, last) in sorted(totals.items())]
     table, names = "link_totals", "link_id, total_clicks, bot_clicks, last_clicked_at"
     if session.dialect == "mysql":
         sums = "total_clicks = total_clicks + VALUES(total_clicks), bot_clicks = bot_clicks + VALUES(bot_clicks)"
         last = "last_clicked_at = GREATEST(COALESCE(last_clicked_at, VALUES(last_clicked_at)), VALUES(last_clicked_at))"
-        statement = f"INSERT INTO {table} ({names}) VALUES (%s, %s, %s, %s) ON DUPLICATE KEY UPDATE {sums}, {last}"  # noqa: S608 - no value in it
-        await (await session.connection()).exec_driver_sql(statement, rows)
+        await _insert(session, f"INSERT INTO {table} ({names})", rows, f"ON DUPLICATE KEY UPDATE {sums}, {last}")
         return
     greatest = "MAX" if session.dialect == "sqlite" else "GREATEST"
     adding = (
@@ -79,11 +79,25 @@ async def add_totals(session: WriteSession, totals: Mapping[int, Total]) -> None
         f"last_clicked_at = {greatest}(COALESCE({table}.last_clicked_at, excluded.last_clicked_at), excluded.last_clicked_at)"
     )
     if session.dialect == "sqlite":
-        await (await session.connection()).exec_driver_sql(f"INSERT INTO {table} ({names}) VALUES (?, ?, ?, ?) {adding}", rows)  # noqa: S608 - no value in it
+        await _insert(session, f"INSERT INTO {table} ({names})", rows, adding)
         return
     arrays = "$1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[]"
     statement = f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) {adding}"  # noqa: S608 - no value in it
     await (await _driver(session)).execute(statement, *zip(*rows, strict=True))
+
+
+async def _insert(session: WriteSession, beginning: str, rows: Sequence[tuple[Any, ...]], end: str = "") -> None:
+    """Many rows with few statements.
+
+    On SQLite several rows to a statement: its driver gives up the interpreter's lock at every statement and must wait to have it back.
+    """
+    connection = await session.connection()
+    one = f"({_marks(session, len(rows[0]))})"
+    if session.dialect == "mysql":
+        await connection.exec_driver_sql(f"{beginning} VALUES {one} {end}", list(rows))
+        return
+    for some in slices(rows, ROWS_AT_ONCE):
+        await connection.exec_driver_sql(f"{beginning} VALUES {', '.join([one] * len(some))} {end}", tuple(chain.from_iterable(some)))
 
 
 async def _driver(session: WriteSession) -> Any:

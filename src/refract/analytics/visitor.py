@@ -9,27 +9,28 @@ from ada_url import URL
 from refract.analytics.agents import BOT, Agents, storable
 from refract.analytics.frames import PREFETCH, PRIVATE, Click
 from refract.analytics.memory import Memory
+from refract.analytics.parts import key
 from refract.analytics.places import Places
 from refract.core.address import spelled
 
 DIRECT: Final = "direct"
 FUTURE_MICROSECONDS: Final = 60_000_000
 MOST_REMEMBERED: Final = 8192
+MOST_NETWORKS: Final = 65_536
 _CAMPAIGN: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
-_NO_CAMPAIGN: Final = (None,) * len(_CAMPAIGN)
+_NO_CAMPAIGN: Final[tuple[tuple[str | None, ...], tuple[str, ...]]] = ((None,) * len(_CAMPAIGN), ())
 
-Campaign = tuple[str | None, ...]
 FACTS: Final = (
-    "kind", "target_id", "bot", "private", "network", "user_agent", "referrer", "referrer_host", *_CAMPAIGN,
-    "country_code", "country", "city", "latitude", "longitude", "device", "browser", "browser_version", "system", "system_version",
+    "kind", "target_id", "bot", "private", "network", "country_code", "country", "city", "latitude", "longitude",
+    "user_agent", "referrer", "referrer_host", *_CAMPAIGN, "device", "browser", "browser_version", "system", "system_version",
 )  # fmt: skip
 """The columns of an event that follow from the request."""
 _NOTHING: Final = (None,) * (len(FACTS) - 9)
 
 
-Facts = tuple[tuple[Any, ...], bool, bool, tuple[str | None, ...], bytes]
-"""One click: the values of `FACTS`, whether it is a bot's, whether it is private, its value in each dimension but the node's, and what
-tells its visitor from others. Bots and private people have neither values nor a visitor. A plain tuple, since there is one per click."""
+Facts = tuple[tuple[Any, ...], bool, bool, tuple[str, ...], bytes]
+"""One click: the values of `FACTS`, whether it is a bot's, whether it is private, the parts it is counted in, and what tells its
+visitor from others. Bots and private people have neither parts nor a visitor. A plain tuple, since there is one per click."""
 
 
 class Reader:
@@ -37,29 +38,32 @@ class Reader:
 
     def __init__(self, agents: Agents, places: Places) -> None:
         self._agents = agents
-        self._places = places
+        self._networks = Memory(lambda network: _network_of(network, places), MOST_NETWORKS)
         self._referrers = Memory(_referrer_of, MOST_REMEMBERED)
         self._campaigns = Memory(_campaign_of, MOST_REMEMBERED)
-        self._networks = Memory(spelled, 8 * MOST_REMEMBERED)
+
+    def forget_places(self) -> None:
+        """For when networks are somewhere else now."""
+        self._networks.clear()
 
     def facts(self, click: Click) -> Facts:
-        _, kind, flags, target, _, network, raw_agent, raw_referrer, raw_campaign = click
+        _, kind, flags, target, _, network, agent, referrer, campaign = click
         if flags & PRIVATE:
             return _private(kind, target, flags)
-        text, key, device, browser, browser_version, system, system_version = self._agents[raw_agent]
+        text, visitor, device, browser, browser_version, system, system_version, its_parts = self._agents[agent]
         if flags & PREFETCH:
             device = BOT
         bot = device == BOT
-        referrer, host = self._referrers[raw_referrer]
-        campaign = self._campaigns[raw_campaign] if raw_campaign else _NO_CAMPAIGN
-        place = self._places[network]
+        where, where_parts = self._networks[network]
+        came, came_parts = self._referrers[referrer]
+        why, why_parts = self._campaigns[campaign] if campaign else _NO_CAMPAIGN
         row = (
-            kind, target, bot, False, self._networks[network], text, referrer, host, *campaign,
-            *place, device, browser, browser_version, system, system_version,
+            kind, target, bot, False, *where, text, *came, *why,
+            device, browser, browser_version, system, system_version,
         )  # fmt: skip
         if bot:
             return row, True, False, (), b""
-        return row, False, False, (device, host, place[0], place.town if place[2] else None, campaign[2], browser, system), network + key
+        return row, False, False, its_parts + where_parts + came_parts + why_parts, network + visitor
 
 
 def _private(kind: int, target: int, flags: int) -> Facts:
@@ -80,9 +84,15 @@ def microseconds_of(time_ns: int, received: int) -> int:
     return received if at > received + FUTURE_MICROSECONDS or at < 0 else at
 
 
-def _referrer_of(raw: bytes) -> tuple[str | None, str]:
+def _network_of(network: bytes, places: Places) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    place = places[network]
+    return (spelled(network), *place), place.parts
+
+
+def _referrer_of(raw: bytes) -> tuple[tuple[str | None, str], tuple[str, ...]]:
     referrer = storable(raw, 2048)
-    return referrer or None, host_of(referrer)
+    host = host_of(referrer)
+    return (referrer or None, host), (key("referrers", host),)
 
 
 def host_of(referrer: str) -> str:
@@ -93,6 +103,8 @@ def host_of(referrer: str) -> str:
         return DIRECT
 
 
-def _campaign_of(raw: bytes) -> Campaign:
-    found = {name: value for name, value in reversed(parse_qsl(raw.decode("utf-8", "replace"), errors="replace")) if value}
-    return tuple(found[name].replace("\x00", "")[:255] or None if name in found else None for name in _CAMPAIGN)
+def _campaign_of(raw: bytes) -> tuple[tuple[str | None, ...], tuple[str, ...]]:
+    pairs = parse_qsl(raw.decode("utf-8", "replace"), errors="replace")
+    found = {name: value.replace("\x00", "")[:255] for name, value in reversed(pairs)}
+    said = tuple(found.get(name) or None for name in _CAMPAIGN)
+    return said, (key("campaigns", said[2]),) if said[2] else ()
