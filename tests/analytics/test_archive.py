@@ -13,10 +13,12 @@ from refract.analytics import archive, columns
 from refract.analytics.archive_jobs import ArchiveClicks, archive_clicks
 from refract.analytics.archive_models import ArchiveFile
 from refract.analytics.columns import opened
+from refract.analytics.figures import add_up
 from refract.core.clock import ManualClock
 from refract.core.rows import insert_rows
 from refract.core.runtime import Runtime
 from tests.analytics.archiving import TABLE, archived, event, everything, fill, hot, read
+from tests.analytics.counting import click, stored
 from tests.client import on_sqlite
 
 OLD = datetime(2026, 5, 20, tzinfo=UTC)
@@ -230,6 +232,18 @@ async def test_sweeping_spares_what_is_not_ours_and_what_is_young(rt: Runtime) -
     assert await archive.sweep(rt) == 0
     assert await archive.sweep(rt, grace=-1) == 1
     assert [path.name for path in directory.iterdir()] == ["notes.parquet"]
+
+
+async def test_what_was_archived_still_adds_up(rt: Runtime, clock: ManualClock) -> None:
+    await stored(rt, [click(42, clock.now(), host=f"192.0.{number}.1") for number in range(30)])
+    clock.advance(10 * 86_400)
+    await stored(rt, [click(42, clock.now())])
+    assert await archive.archive_old_days(rt) == 30
+    figures = await add_up(rt)
+    assert (figures.drift, figures.events, figures.link_events) == ([], 31, 31)
+    (only,) = await files(rt)
+    (archive.directory_of(rt) / only.name).unlink()
+    assert (await add_up(rt)).drift == [f"The archive lacks the file {only.name}."]
 
 
 @on_sqlite

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from sqlalchemy import CursorResult, Table, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
@@ -150,6 +150,20 @@ async def files_of(session: ReadSession, first: date, last: date) -> list[Archiv
     """The files of these days, the last one included."""
     wanted = select(ArchiveFile).where(ArchiveFile.day >= first, ArchiveFile.day <= last, ArchiveFile.dropped_at.is_(None))
     return list(await session.scalars(wanted.order_by(ArchiveFile.day, ArchiveFile.part)))
+
+
+class Archived(NamedTuple):
+    """What the archive holds or held, and the files that should be there."""
+
+    events: int
+    link_events: int
+    names: list[str]
+
+
+async def archived(session: ReadSession) -> Archived:
+    files = list(await session.scalars(select(ArchiveFile)))
+    names = [file.name for file in files if file.dropped_at is None]
+    return Archived(sum(file.events for file in files), sum(file.link_events for file in files), names)
 
 
 async def snapshot(session: ReadSession) -> None:

@@ -4,10 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from refract.analytics import parts as breakdowns
+from refract.analytics import parts, sketches
 from refract.analytics.grains import DAY, MONTH, SECONDS, moment_of
 from refract.analytics.parts import DIMENSIONS, OTHER
-from refract.analytics.sketches import Sketches
 from refract.analytics.stats.calendar import Bucket
 from refract.analytics.stats.labels import label_of
 from refract.analytics.stats.results import Breakdown, Counts, LinkClicks, Point, Share
@@ -17,36 +16,29 @@ SHOWN: Final = {dimension: 5 if dimension in ("browsers", "systems") else 10 for
 """How many values of a dimension are shown unless more are asked for."""
 
 
-class Tally:
-    """Counts rows. The library of sketches is loaded when visitors of several rows must be told apart, and not before."""
+def counts(rows: Sequence[Row]) -> Counts:
+    return Counts(sum(row.people for row in rows), uniques(rows), sum(row.bots for row in rows))
 
-    def __init__(self) -> None:
-        self._sketches: Sketches | None = None
 
-    def counts(self, rows: Sequence[Row]) -> Counts:
-        return Counts(sum(row.people for row in rows), self.uniques(rows), sum(row.bots for row in rows))
+def uniques(rows: Iterable[Row]) -> int:
+    """Different visitors within each UTC day, the days added up; of a month it is known already."""
+    by_day: dict[int, list[Row]] = defaultdict(list)
+    total = 0
+    for row in rows:
+        if row.grain == MONTH:
+            total += row.uniques
+        elif row.uniques:
+            by_day[row.start // SECONDS[DAY]].append(row)
+    return total + sum(_of_day(rows) for rows in by_day.values())
 
-    def uniques(self, rows: Iterable[Row]) -> int:
-        """Different visitors within each UTC day, the days added up; of a month it is known already."""
-        by_day: dict[int, list[Row]] = defaultdict(list)
-        total = 0
-        for row in rows:
-            if row.grain == MONTH:
-                total += row.uniques
-            elif row.uniques:
-                by_day[row.start // SECONDS[DAY]].append(row)
-        return total + sum(self._of_day(rows) for rows in by_day.values())
 
-    def _of_day(self, rows: list[Row]) -> int:
-        if len(rows) == 1:
-            return rows[0].uniques
-        if self._sketches is None:
-            self._sketches = Sketches()
-        return self._sketches.count(row.visitors for row in rows if row.visitors)
+def _of_day(rows: list[Row]) -> int:
+    return rows[0].uniques if len(rows) == 1 else sketches.count(row.visitors for row in rows if row.visitors)
 
-    def point(self, bucket: Bucket, rows: Sequence[Row]) -> Point:
-        found = self.counts(rows)
-        return Point(moment_of(bucket.begin), found.clicks, found.uniques, found.bots, utc_day=bucket.coarse, no_data=bucket.blank)
+
+def point(bucket: Bucket, rows: Sequence[Row]) -> Point:
+    found = counts(rows)
+    return Point(moment_of(bucket.begin), found.clicks, found.uniques, found.bots, utc_day=bucket.coarse, no_data=bucket.blank)
 
 
 def breakdown(dimension: str, rows: Sequence[Row], begin: int, end: int, limit: int | None = None) -> Breakdown:
@@ -55,11 +47,12 @@ def breakdown(dimension: str, rows: Sequence[Row], begin: int, end: int, limit: 
 
 def all_breakdowns(dimensions: Iterable[str], rows: Sequence[Row], begin: int, end: int, limit: int | None = None) -> dict[str, Breakdown]:
     """The breakdowns of these rows, each by its most frequent values."""
-    sums = breakdowns.nothing()
+    sums: parts.Parts = {}
     for row in rows:
-        breakdowns.add(sums, breakdowns.decode(row.parts))
+        parts.add(sums, parts.decode(row.parts))
+    found = parts.breakdowns(sums)
     people = sum(row.people for row in rows)
-    return {dimension: ranked(dimension, sums[DIMENSIONS.index(dimension)], people, begin, end, limit) for dimension in dimensions}
+    return {dimension: ranked(dimension, found[dimension], people, begin, end, limit) for dimension in dimensions}
 
 
 def ranked(dimension: str, values: Mapping[str, int], people: int, begin: int, end: int, limit: int | None) -> Breakdown:

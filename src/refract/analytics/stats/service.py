@@ -140,13 +140,12 @@ class _Plan:
         return self.reading.within(*self._known)
 
     def stats(self) -> Stats:
-        tally = figures.Tally()
-        series = [tally.point(bucket, [] if bucket.blank else self.reading.within(bucket.begin, bucket.end)) for bucket in self._buckets]
+        series = [figures.point(bucket, [] if bucket.blank else self.reading.within(bucket.begin, bucket.end)) for bucket in self._buckets]
         previous = None
         if self._before is not None:
-            before = tally.counts(self.reading.within(self._before.begin, self._before.end))
+            before = figures.counts(self.reading.within(self._before.begin, self._before.end))
             previous = Previous(before.clicks, before.uniques, before.bots, moment_of(self._before.begin), moment_of(self._before.end))
-        totals = tally.counts(self.whole)
+        totals = figures.counts(self.whole)
         begin, end = moment_of(self._begin), moment_of(self._end)
         return Stats(begin, end, self._asked.granularity, self._zone.key, totals, previous, series)
 
