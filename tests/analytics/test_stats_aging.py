@@ -4,14 +4,22 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+from httpx import AsyncClient
+
 from refract.analytics import closing
 from refract.analytics.models import ClickEvent
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
+from refract.identity.models import User
 from tests.analytics.counting import between, by_value, click, count, moment, stored
-from tests.analytics.test_stats import World, agrees, asked_at_random, world
+from tests.analytics.test_stats import World, agrees, asked_at_random, populated
 
-__all__ = ["world"]
+
+@pytest.fixture
+async def world(rt: Runtime, clock: ManualClock, client: AsyncClient, ada: User, bob: User) -> World:
+    """Few clicks, since every hour with one is closed by itself."""
+    return await populated(rt, clock, client, ada, bob, clicks=60)
 
 
 async def test_closing_hours_changes_no_figure(world: World, clock: ManualClock, monkeypatch: Any) -> None:
@@ -29,7 +37,7 @@ async def test_closing_hours_changes_no_figure(world: World, clock: ManualClock,
             await stored(world.rt, [click(link, moment("2026-03-27T11:22:33Z"), host="192.0.2.77")])
             await world.look()
             others = world.of(*world.ids[:3])
-    for _ in range(15):
+    for _ in range(8):
         agrees(await world.ask(f"/links/{link}/stats", **asked_at_random(chance)), world.of(link))
         agrees(await world.ask("/stats", **asked_at_random(chance)), others)
     everything = await world.ask(f"/links/{link}/stats/referrers", from_="2026-03-20", to="2026-04-13", limit=1000)
