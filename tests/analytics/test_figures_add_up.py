@@ -26,7 +26,11 @@ TARGETS = (7, 8)
 KINDS = (LINK_CLICK, ENTRY_CLICK)
 HOUR, DAY = 3600, 86_400
 AGES = st.one_of(
-    st.integers(0, 2 * HOUR), st.integers(0, 2 * DAY), st.integers(0, 45 * DAY), st.sampled_from([400 * DAY, 2000 * DAY]), st.sampled_from([-30, -HOUR])
+    st.integers(0, 2 * HOUR),
+    st.integers(0, 2 * DAY),
+    st.integers(0, 45 * DAY),
+    st.sampled_from([400 * DAY, 2000 * DAY]),
+    st.sampled_from([-30, -HOUR]),
 )
 CLICK = st.tuples(
     AGES,
@@ -58,12 +62,12 @@ class Figures(Machine):
 
     @rule(clicks=st.lists(CLICK, min_size=1, max_size=40), torn=st.booleans(), copied=st.booleans())
     def happen(self, clicks: list[tuple[int, int, int, int, bytes, bytes, bytes, bytes]], torn: bool, copied: bool) -> None:
-        sent = [Sent(self.now - age, *rest) for age, *rest in clicks]
+        sent = [Sent(self.now - click[0], *click[1:]) for click in clicks]
         spool = Spool(self.root, node=NODE, segment_bytes=4096)
         spool.append([click.framed() for click in sent])
         spool.close()
         if torn:
-            last = sorted(spool.directory.glob("*.clicks"))[-1]
+            last = max(spool.directory.glob("*.clicks"))
             last.write_bytes(last.read_bytes()[:-3])
             sent.pop()
         if copied:

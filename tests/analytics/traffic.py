@@ -12,24 +12,22 @@ from refract.analytics.reading import Counts
 from refract.core.address import spelled
 
 DAY = 86_400
+_SAFARI = b"AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1"
 AGENTS = {
     b"Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:128.0) Gecko/20100101 Firefox/128.0": ("desktop", "Firefox", "Windows"),
-    b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1": (
-        "mobile",
-        "Mobile Safari",
-        "iOS",
-    ),
-    b"Mozilla/5.0 (iPad; CPU OS 16_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/16.5 Mobile/15E148 Safari/604.1": (
-        "tablet",
-        "Mobile Safari",
-        "iOS",
-    ),
+    b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) " + _SAFARI: ("mobile", "Mobile Safari", "iOS"),
+    b"Mozilla/5.0 (iPad; CPU OS 16_5 like Mac OS X) " + _SAFARI: ("tablet", "Mobile Safari", "iOS"),
     b"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)": ("bot", "Googlebot", ""),
     b"": ("desktop", "", ""),
     b"something else": ("desktop", "", ""),
 }
 NETWORKS = (b"\x08\x08\x08", b"\x08\x08\x09", b"\x0a\x00\x00", b"\x20\x01\x48\x60\x48\x60", b"")
-REFERRERS = {b"": "direct", b"https://news.example.org/a": "news.example.org", b"https://Mail.example/": "mail.example", b"nonsense": "direct"}
+REFERRERS = {
+    b"": "direct",
+    b"https://news.example.org/a": "news.example.org",
+    b"https://Mail.example/": "mail.example",
+    b"nonsense": "direct",
+}
 CAMPAIGNS = {b"": "", b"utm_campaign=spring+sale&utm_source=mail": "spring sale", b"utm_source=x": ""}
 
 
@@ -47,9 +45,7 @@ class Sent:
     campaign: bytes
 
     def framed(self) -> bytes:
-        return frame(
-            self.kind, self.target, self.at * 1_000_000_000, self.flags, self.network, self.agent, self.referrer, self.campaign
-        )
+        return frame(self.kind, self.target, self.at * 1_000_000_000, self.flags, self.network, self.agent, self.referrer, self.campaign)
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,9 @@ def cover(state: State, begin: int, end: int, *, closed: int) -> list[Stretch]:
 def _steps(state: State, begin: int, end: int, closed: int) -> Iterator[Stretch]:
     at = begin
     while at < end:
+        if at >= max(closed, state.quarters_from):
+            yield Stretch(QUARTER, at, end)  # there is nothing coarser from here on
+            return
         grain = _grain_at(state, at, end, closed)
         at = start_of(grain, at)
         yield Stretch(grain, at, end_of(grain, at))

@@ -136,16 +136,19 @@ class Ingester:
 
     async def _apply(self, spool: SpoolState, position: Position, batch: Batch) -> None:
         now = self._rt.clock.now()
+        if not batch.clicks:
+            async with self._rt.db.write() as session:
+                await self._move(session, spool, position, batch, now)
+            return
         tools = await self._ready()
         gathered = await self._gather(tools, spool, batch)
         try:
             async with self._rt.db.write() as session:
                 await self._move(session, spool, position, batch, now)
-                if batch.clicks:
-                    await insert_events(session, gathered.events)
-                    state = await hold(session)  # from here to the commit there is one writer
-                    await move(session, await tools.ledger.add(session, state, gathered.tallies))
-                    await add_totals(session, gathered.totals())
+                await insert_events(session, gathered.events)
+                state = await hold(session)  # from here to the commit there is one writer
+                await move(session, await tools.ledger.add(session, state, gathered.tallies))
+                await add_totals(session, gathered.totals())
         except BaseException:
             tools.ledger.forget()
             raise
@@ -164,7 +167,7 @@ class Ingester:
 
     async def _gather(self, tools: Tools, spool: SpoolState, batch: Batch) -> Gathered:
         received = self._rt.clock.now_ns() // 1000
-        salts = await self._salts.of(days_of(batch.clicks, received)) if batch.clicks else {}
+        salts = await self._salts.of(days_of(batch.clicks, received))
         gathered = Gathered()
         gatherer = Gatherer(tools.reader, self._rt.db.dialect, spool.id, batch.segment, spool.node[:64])
         for some in slices(batch.clicks, SLICE):
@@ -189,4 +192,3 @@ class Ingester:
         )
         if not isinstance(moved, CursorResult) or moved.rowcount != 1:
             raise CheckpointMoved
-

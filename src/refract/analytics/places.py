@@ -70,7 +70,7 @@ class Places:
             self._look = _file(self._path)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a foreign file, clicks are counted all the same
             self._look = _nowhere
-            self._log.warning("places_unknown", file=str(self._path), reason=str(error) or type(error).__name__)
+            self._log.warning("places_unknown", file=str(self._path), reason=type(error).__name__)
         else:
             self._log.info("places_known", file=str(self._path))
         return True
@@ -131,8 +131,7 @@ def read_record(record: Any) -> Place:
     if not isinstance(record, dict):
         return NOWHERE
     country, city, location = record.get("country"), record.get("city"), record.get("location")
-    if not isinstance(country, dict):
-        country = record.get("registered_country") if not country else country
+    country = country or record.get("registered_country")
     if isinstance(country, dict):
         code, name = _text(country.get("iso_code")), _english(country)
     else:

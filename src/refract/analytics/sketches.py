@@ -15,7 +15,7 @@ Sketch = Any
 
 @cache
 def _library() -> Any:
-    import datasketches  # noqa: PLC0415 - brings numpy with it: only once there are visitors to count
+    import datasketches  # type: ignore[import-untyped]  # noqa: PLC0415 - brings numpy with it: only once there are visitors to count
 
     return datasketches
 
@@ -35,7 +35,8 @@ def write(sketch: Sketch) -> bytes:
 
 
 def size(sketch: Sketch) -> int:
-    return int(round(sketch.get_estimate()))
+    estimate: float = sketch.get_estimate()
+    return round(estimate)
 
 
 def merged(*some: Sketch) -> Sketch:
@@ -53,4 +54,5 @@ def count(stored: Iterable[bytes]) -> int:
     union = library.hll_union(REGISTERS)
     for data in stored:
         union.update(library.hll_sketch.deserialize(data))
-    return int(round(union.get_estimate()))
+    estimate: float = union.get_estimate()
+    return round(estimate)

@@ -50,7 +50,8 @@ async def save_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -
     if session.dialect == "postgresql":
         arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_TYPES, 1))
         new = ", ".join(f"{name} = excluded.{name}" for name in _FIGURES)
-        statement = f"INSERT INTO click_rollups ({names}) SELECT * FROM unnest({arrays}) ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {new}"  # noqa: S608 - our own column names
+        source = f"SELECT * FROM unnest({arrays}) ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {new}"  # noqa: S608 - our own column names
+        statement = f"INSERT INTO click_rollups ({names}) {source}"
         await (await _driver(session)).execute(statement, *zip(*rows, strict=True))
         return
     if session.dialect == "sqlite":
