@@ -9,16 +9,16 @@ indexes grew by; then the program's own job moves the day into its file. Every e
 import argparse
 import asyncio
 import hashlib
-import os
 import tempfile
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, make_url, select, text
+from sqlalchemy import func, select, text
 
 from bench._common import busy, table, write
+from bench.dashboard import own_database
 from refract import migrations
 from refract.analytics import archive
 from refract.analytics.columns import COLUMNS
@@ -57,18 +57,6 @@ async def _size(rt: Runtime) -> int:
             return int((pages - free) * size)
 
 
-async def _database(dialect: str, folder: Path) -> str:
-    if dialect == "sqlite":
-        return f"sqlite:///{folder / 'bench.db'}"
-    server = os.environ[f"REFRACT_TEST_{dialect.upper()}_URL"]
-    admin = Database(Settings(data_dir=folder, database_url=server))
-    name = f"bench_archive_{os.getpid()}"
-    async with admin.engine.connect() as connection:
-        await (await connection.execution_options(isolation_level="AUTOCOMMIT")).execute(text(f"CREATE DATABASE {name}"))
-    await admin.close()
-    return make_url(server).set(database=name).render_as_string(hide_password=False)
-
-
 async def _digest(rt: Runtime) -> str:
     """Of every event of every link, read the way exports read them."""
     found = hashlib.blake2b()
@@ -81,7 +69,7 @@ async def _digest(rt: Runtime) -> str:
 
 async def measure(dialect: str, clicks: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(data_dir=Path(folder), database_url=await _database(dialect, Path(folder)), secret_key="s" * 40)  # type: ignore[arg-type]
+        settings = Settings(data_dir=Path(folder), database_url=await own_database(dialect, Path(folder), "archive"), secret_key="s" * 40)  # type: ignore[arg-type]
         db, clock = Database(settings), ManualClock(DAY + timedelta(days=2))
         await migrations.upgrade(db)
         rt = Runtime(settings=settings, db=db, clock=clock, ids=Snowflakes(1, clock, wait=clock.advance), secret=Secret(b"s" * 40))

@@ -67,14 +67,7 @@ def _row(link: int, start: int, people: int, chance: random.Random) -> dict[str,
     for _ in range(people):
         seen.update(day * 10_000_000 + chance.randrange(300_000))
     found: parts.Parts = {}
-    for dimension, values in (
-        ("cities", CITIES),
-        ("referrers", PAGES),
-        ("countries", 60),
-        ("devices", 3),
-        ("browsers", 12),
-        ("systems", 8),
-    ):
+    for dimension, values in VALUES.items():
         for _ in range(min(people, 400)):  # drawn from some and scaled up: what counts is how many values there are
             key = parts.key(dimension, f"value {int(values * chance.random() ** 3)}")
             found[key] = found.get(key, 0) + max(1, people // 400)
@@ -84,12 +77,13 @@ def _row(link: int, start: int, people: int, chance: random.Random) -> dict[str,
     }  # fmt: skip
 
 
-async def _database(dialect: str, folder: Path) -> str:
+async def own_database(dialect: str, folder: Path, bench: str) -> str:
+    """The URL of a new database of this bench's own."""
     if dialect == "sqlite":
         return f"sqlite:///{folder / 'bench.db'}"
     server = os.environ[f"REFRACT_TEST_{dialect.upper()}_URL"]
     admin = Database(Settings(data_dir=folder, database_url=server))
-    name = f"bench_dashboard_{os.getpid()}"
+    name = f"bench_{bench}_{os.getpid()}"
     async with admin.engine.connect() as connection:
         autocommit = await connection.execution_options(isolation_level="AUTOCOMMIT")
         await autocommit.execute(text(f"CREATE DATABASE {name}"))
@@ -121,7 +115,7 @@ async def _dashboard(rt: Runtime, who: Who, link: int, zone: str) -> stats.Dashb
 async def measure(dialect: str, sizes: dict[str, int], zones: tuple[str, ...], rounds: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(data_dir=Path(folder), database_url=await _database(dialect, Path(folder)), secret_key="s" * 40)  # type: ignore[arg-type]
+        settings = Settings(data_dir=Path(folder), database_url=await own_database(dialect, Path(folder), "dashboard"), secret_key="s" * 40)  # type: ignore[arg-type]
         db, clock = Database(settings), ManualClock(NOW)
         await migrations.upgrade(db)
         rt = Runtime(settings=settings, db=db, clock=clock, ids=Snowflakes(1, clock, wait=clock.advance), secret=Secret(b"s" * 40))
