@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refract import __version__
 from refract.admin import pages as admin_pages
+from refract.analytics import api as analytics_api
 from refract.core.errors import RefractError, Unauthenticated, Unavailable
 from refract.core.runtime import Runtime
 from refract.home import pages as home_pages
@@ -91,7 +92,7 @@ def build_api(rt: Runtime) -> FastAPI:
     api.state.areas = ["links", "lists", "tags", "settings", "admin"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
-    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, *lists_api.ROUTERS, redirect_api.router):
+    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, *lists_api.ROUTERS, redirect_api.router, *analytics_api.ROUTERS):
         api.include_router(router)
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))

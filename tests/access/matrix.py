@@ -192,6 +192,13 @@ ROWS: dict[str, Row] = {
     "POST /app/lists/{list_id}/publish": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/editions": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/delete": Row(MADE_WRITE),
+    # -- statistics
+    "GET /api/v1/links/{link_id}/stats": Row(OWNED_READ),
+    "GET /api/v1/links/{link_id}/stats/live": Row(OWNED_READ),
+    "GET /api/v1/links/{link_id}/stats/export": Row(OWNED_READ),
+    "GET /api/v1/links/{link_id}/stats/{dimension}": Row(OWNED_READ),
+    "GET /api/v1/stats": Row(SIGNED_IN_READ),
+    "GET /api/v1/stats/{dimension}": Row(SIGNED_IN_READ),
     # -- tags
     "GET /api/v1/tags": Row(SIGNED_IN_READ),
     "PATCH /api/v1/tags/{tag_id}": Row(ADMIN_WRITE, json={"color": "#123456"}),

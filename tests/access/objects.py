@@ -187,6 +187,11 @@ async def _list(world: World, *urls: str) -> str:
         return str((await make.list_of(session, world.rt, ListMaker(world.owner.id), *urls)).id)
 
 
+@object_for("dimension", absent="countries")
+async def a_dimension(world: World) -> str:
+    return "countries"
+
+
 @object_for("tag_id")
 async def a_shared_tag(world: World) -> str:
     await _link(world)

@@ -137,6 +137,16 @@ class Settings(BaseSettings):
     spool_sync: Literal["never", "always"] = "never"
     """`never` survives the death of the process; `always` also waits for the disk, which survives the loss of power and costs speed."""
 
+    # -- old clicks
+    archive_dir: Path | None = None
+    """Where events of old days lie as column files; web and worker share it. Left out: `archive` in the data directory."""
+
+    event_days: int = Field(default=7, ge=1)
+    """Whole days for which single click events stay in the database, before they become a column file each."""
+
+    archive_days: int = Field(default=1826, ge=1)
+    """Days after which the column file of a day is dropped."""
+
     # -- background work
     job_lease_seconds: float = Field(default=60.0, ge=1)
     """How long a job belongs to a worker that does not renew it."""
@@ -260,6 +270,10 @@ class Settings(BaseSettings):
     @property
     def effective_spool_dir(self) -> Path:
         return self.spool_dir or self.data_dir / "spool"
+
+    @property
+    def effective_archive_dir(self) -> Path:
+        return self.archive_dir or self.data_dir / "archive"
 
 
 def _port_fits(parts: SplitResult) -> bool:

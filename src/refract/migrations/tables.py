@@ -1,5 +1,6 @@
 """Every table of every feature, imported in one place: for migrations' tests, `move`, `backup` and `verify`."""
 
+from refract.analytics import archive_models as analytics_archive
 from refract.analytics import models as analytics
 from refract.core.leases import WorkerId
 from refract.core.types import Model
@@ -14,4 +15,17 @@ from refract.web import models as web
 
 metadata = Model.metadata
 
-__all__ = ["WorkerId", "analytics", "identity", "jobs", "links", "links_safety", "lists", "metadata", "names", "tags", "web"]
+__all__ = [
+    "WorkerId",
+    "analytics",
+    "analytics_archive",
+    "identity",
+    "jobs",
+    "links",
+    "links_safety",
+    "lists",
+    "metadata",
+    "names",
+    "tags",
+    "web",
+]
