@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from refract import __version__
 from refract.admin import pages as admin_pages
 from refract.analytics import api as analytics_api
+from refract.analytics import pages as analytics_pages
 from refract.core.errors import RefractError, Unauthenticated, Unavailable
 from refract.core.runtime import Runtime
 from refract.home import pages as home_pages
@@ -94,6 +95,8 @@ def build_api(rt: Runtime) -> FastAPI:
     api.state.vitals = Vitals(rt)
     for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, *lists_api.ROUTERS, redirect_api.router, *analytics_api.ROUTERS):
         api.include_router(router)
+    figures = rt.part(link_pages.Figures)
+    figures.of_link, figures.sparks = analytics_pages.of_link, analytics_pages.sparks
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))
     api.openapi = cache(partial(_describe, api, rt.settings.public_url))  # type: ignore[method-assign]
