@@ -15,4 +15,17 @@ from refract.web import models as web
 
 metadata = Model.metadata
 
-__all__ = ["WorkerId", "analytics", "identity", "jobs", "library", "library_quota", "links", "links_safety", "metadata", "names", "tags", "web"]
+__all__ = [
+    "WorkerId",
+    "analytics",
+    "identity",
+    "jobs",
+    "library",
+    "library_quota",
+    "links",
+    "links_safety",
+    "metadata",
+    "names",
+    "tags",
+    "web",
+]

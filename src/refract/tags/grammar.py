@@ -25,8 +25,8 @@ def check_personal(name: str) -> str:
     name = _trimmed(re.sub(r"\s+", " ", name).strip(" ").lstrip("#"))
     if not any(_is_letter(character) for character in name):
         raise InvalidTag(name=shown(name), why="it needs a letter or a digit")
-    if not all(character.isprintable() and character not in ",<>\"" for character in name):
-        raise InvalidTag(name=shown(name), why='commas, quotes, < and > are not allowed, nor what cannot be seen')
+    if not all(character.isprintable() and character not in ',<>"' for character in name):
+        raise InvalidTag(name=shown(name), why="commas, quotes, < and > are not allowed, nor what cannot be seen")
     return name
 
 
