@@ -29,3 +29,7 @@ class TooManyItemTags(Invalid):
 
 class InvalidRule(Invalid):
     """The rule "{pattern}" cannot be used: {why}."""
+
+
+class NoSuchPerson(NotFound):
+    """There is no such person."""
