@@ -80,9 +80,8 @@ async def _prove(dialect: str, captures: int) -> bool:
             if application.engine is not None:
                 application.engine.spool.close()
     held = statuses == {201: captures} and used == entries == paid == LIMIT and over == captures - LIMIT
-    print(
-        f"{dialect:>10}: {dict(statuses)} · used {used} · ledger {entries} · paid items {paid} · over {over} · {seconds:.1f} s · held {held}"
-    )
+    told = f"{dict(statuses)} in {seconds:.1f} s, {later[503]} times told to come back"
+    print(f"{dialect:>10}: {told} · used {used} · ledger {entries} · paid items {paid} · over {over} · held {held}")
     return held
 
 
