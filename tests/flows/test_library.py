@@ -13,7 +13,7 @@ import httpx
 from tests.library.outside import SlowModel, model_by_thread, pages_by_thread, twenty_pages
 from tests.serving import PATIENCE, refract, serving
 
-LOOPBACK = {"REFRACT_FETCH_ALLOW": "127.0.0.0/8"}
+LOOPBACK: dict[str, Any] = {"REFRACT_FETCH_ALLOW": "127.0.0.0/8"}
 
 
 def eventually(holds: Callable[[], bool], patience: float = 2 * PATIENCE) -> None:
@@ -71,7 +71,7 @@ def test_twenty_pages_without_network_or_model(tmp_path: Path) -> None:
 def test_a_worker_killed_in_the_middle_of_a_model_call_charges_once(tmp_path: Path) -> None:
     data, model = tmp_path / "data", SlowModel()
     with model_by_thread(model) as url:
-        fast = {"REFRACT_MODEL_URL": url, "REFRACT_MODEL_NAME": "tiny", "REFRACT_JOB_LEASE_SECONDS": "2", **LOOPBACK}
+        fast: dict[str, Any] = {"REFRACT_MODEL_URL": url, "REFRACT_MODEL_NAME": "tiny", "REFRACT_JOB_LEASE_SECONDS": "2", **LOOPBACK}
         with serving(data, **fast) as server:
             with _client(server.url, data) as client:
                 item = client.post("/items", json={"text": "A thought about steam engines."}).json()
