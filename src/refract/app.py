@@ -25,6 +25,7 @@ from refract.identity import pages as identity_pages
 from refract.identity.actors import SECURITY_SCHEMES, guard_of, identify
 from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
+from refract.library import api as library_api
 from refract.links import api as links_api
 from refract.links import pages as link_pages
 from refract.lists import api as lists_api
@@ -74,6 +75,7 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 
 
 PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, builder.router, admin_pages.router)
+API = (*identity_api.ROUTERS, *links_api.ROUTERS, *analytics_api.ROUTERS, *lists_api.ROUTERS, *library_api.ROUTERS)
 
 
 def build_api(rt: Runtime) -> FastAPI:
@@ -93,7 +95,7 @@ def build_api(rt: Runtime) -> FastAPI:
     api.state.areas = ["links", "lists", "tags", "settings", "admin"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
-    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, *lists_api.ROUTERS, redirect_api.router, *analytics_api.ROUTERS):
+    for router in (*PAGES, *API, redirect_api.router):
         api.include_router(router)
     figures = rt.part(link_pages.Figures)
     figures.of_link, figures.sparks = analytics_pages.of_link, analytics_pages.sparks

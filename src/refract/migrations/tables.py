@@ -6,6 +6,8 @@ from refract.core.leases import WorkerId
 from refract.core.types import Model
 from refract.identity import models as identity
 from refract.jobs import models as jobs
+from refract.library import models as library
+from refract.library import quota_models as library_quota
 from refract.links import models as links
 from refract.links import safety_models as links_safety
 from refract.lists import models as lists
@@ -21,6 +23,8 @@ __all__ = [
     "analytics_archive",
     "identity",
     "jobs",
+    "library",
+    "library_quota",
     "links",
     "links_safety",
     "lists",
