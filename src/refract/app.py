@@ -19,6 +19,7 @@ from refract.analytics import api as analytics_api
 from refract.analytics import pages as analytics_pages
 from refract.core.errors import RefractError, Unauthenticated, Unavailable
 from refract.core.runtime import Runtime
+from refract.home import api as home_api
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
 from refract.identity import pages as identity_pages
@@ -75,7 +76,7 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 
 
 PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, builder.router, admin_pages.router)
-API = (*identity_api.ROUTERS, *links_api.ROUTERS, *analytics_api.ROUTERS, *lists_api.ROUTERS, *library_api.ROUTERS)
+API = (*identity_api.ROUTERS, *links_api.ROUTERS, *analytics_api.ROUTERS, *lists_api.ROUTERS, *library_api.ROUTERS, *home_api.ROUTERS)
 
 
 def build_api(rt: Runtime) -> FastAPI:
