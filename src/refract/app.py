@@ -29,6 +29,7 @@ from refract.identity.usage import KeyUsage
 from refract.library import api as library_api
 from refract.links import api as links_api
 from refract.links import pages as link_pages
+from refract.lists import adding
 from refract.lists import api as lists_api
 from refract.lists import pages as builder
 from refract.names.grammar import Reserved
@@ -75,7 +76,16 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 """
 
 
-PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, builder.router, admin_pages.router)
+PAGES = (
+    health.router,
+    assets.router,
+    home_pages.router,
+    identity_pages.router,
+    link_pages.router,
+    adding.router,
+    builder.router,
+    admin_pages.router,
+)
 API = (*identity_api.ROUTERS, *links_api.ROUTERS, *analytics_api.ROUTERS, *lists_api.ROUTERS, *library_api.ROUTERS, *home_api.ROUTERS)
 
 

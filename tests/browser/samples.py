@@ -367,6 +367,10 @@ PAGES: dict[str, Page] = {
     "lists": page("lists.html", "Lists", ADA, path="/app/lists", lists=[A_LIST, PUBLISHED, UNTITLED], **(LISTS | CLAIM)),
     "lists-empty": page("lists.html", "Lists", SAM, path="/app/lists", lists=[], **LISTS),
     "lists-stranger": page("lists.html", "Lists", path="/app/lists", lists=[A_LIST], errors=WRONG, values=TYPED, **LISTS),
+    "list-add": page("list_add.html", "Add to a list", ADA, path="/app/lists/add", url="https://example.com/", drafts=[A_LIST, UNTITLED]),
+    "list-add-wrong": page(
+        "list_add.html", "Add to a list", SAM, path="/app/lists/add", url="x", drafts=[], problem="That is not an address."
+    ),
     "list": page("list.html", "Reading for new people", ADA, path="/app/lists/1", list=A_LIST, **BUILDER),
     "list-stranger": page("list.html", "Untitled list", path="/app/lists/1", list=UNTITLED, errors=WRONG, values=TYPED, **BUILDER),
     "list-edition": page("list.html", "Reading for new people", SAM, path="/app/lists/1", list=A_LIST, **(BUILDER | {"settled": True})),
