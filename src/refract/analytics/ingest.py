@@ -176,7 +176,8 @@ class Ingester:
                 await insert_events(session, gathered.events)
                 state = await hold(session)  # from here to the commit there is one writer
                 await move(session, await tools.ledger.add(session, state, gathered.tallies))
-                await add_totals(session, gathered.totals())
+                await add_totals(session, "link_totals", "link_id", gathered.totals(of_links=True))
+                await add_totals(session, "list_totals", "target_id", gathered.totals(of_links=False))
         except BaseException:
             tools.ledger.forget()
             raise

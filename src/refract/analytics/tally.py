@@ -41,7 +41,7 @@ class Tally:
 
 
 Total = tuple[int, int, int]
-"""What is to be added to a link's totals: people, bots, and when the last one came."""
+"""What is to be added to a target's totals: people, bots, and when the last one came."""
 
 
 @dataclass(slots=True)
@@ -51,11 +51,11 @@ class Gathered:
     events: list[tuple[Any, ...]] = field(default_factory=list)
     tallies: dict[Slot, Tally] = field(default_factory=dict)
 
-    def totals(self) -> dict[int, Total]:
-        """By link."""
+    def totals(self, *, of_links: bool) -> dict[int, Total]:
+        """By link, or by list and entry."""
         found: dict[int, Total] = {}
         for (target, kind, _), tally in self.tallies.items():
-            if kind == LINK_CLICK:
+            if (kind == LINK_CLICK) == of_links:
                 people, bots, last = found.get(target, (0, 0, 0))
                 found[target] = people + tally.people, bots + tally.bots, max(last, tally.last)
         return found
