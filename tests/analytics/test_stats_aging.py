@@ -9,6 +9,7 @@ from httpx import AsyncClient
 
 from refract.analytics import closing
 from refract.analytics.models import ClickEvent
+from refract.analytics.state import hold, move
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
@@ -29,8 +30,8 @@ async def test_closing_hours_changes_no_figure(world: World, clock: ManualClock,
     link, others = world.ids[0], world.of(*world.ids[:3])
     for number in range(6):
         async with world.rt.db.write() as session:  # one slice alone: some links are an hour ahead of the others
-            state = await closing.hold(session)
-            await closing.move(session, await closing._close_some(session, state, int(clock.now().timestamp()) // 3600 * 3600))
+            state = await hold(session)
+            await move(session, await closing._close_some(session, state, int(clock.now().timestamp()) // 3600 * 3600))
         agrees(await world.ask("/stats", **asked_at_random(chance)), others)
         if number == 3:
             await closing.close_hours(world.rt)
