@@ -354,7 +354,7 @@ PAGES: dict[str, Page] = {
     "tags-empty": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="", **TAGS_PAGE),
     "tags-nothing-found": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="x", **TAGS_PAGE),
     "admin": page(
-        "admin.html", "Admin", ADA, path="/app/admin", alive=Alive(version="0.1.0"), figures=Figures(9, 1, 0, 9, 9, 9, ()), **ADMIN
+        "admin.html", "Admin", ADA, path="/app/admin", alive=Alive(version="0.1.0"), figures=Figures(9, 1, 0, 9, 9, 9, 9, ()), **ADMIN
     ),
     "admin-drift": page(
         "admin.html",
@@ -362,7 +362,7 @@ PAGES: dict[str, Page] = {
         ADA,
         path="/app/admin",
         alive=Alive(version="0.1.0", problems=["The disk is nearly full."]),
-        figures=Figures(9, 1, 3, 8, 9, 9, ("x.bad",)),
+        figures=Figures(9, 1, 3, 8, 9, 9, 9, ("x.bad",)),
         **ADMIN,
     ),
     "admin-jobs": page("admin_jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=KINDS, dead=[DEAD], **JOBS),
