@@ -5,6 +5,8 @@ from refract.core.leases import WorkerId
 from refract.core.types import Model
 from refract.identity import models as identity
 from refract.jobs import models as jobs
+from refract.library import models as library
+from refract.library import quota_models as library_quota
 from refract.links import models as links
 from refract.links import safety_models as links_safety
 from refract.names import models as names
@@ -13,4 +15,17 @@ from refract.web import models as web
 
 metadata = Model.metadata
 
-__all__ = ["WorkerId", "analytics", "identity", "jobs", "links", "links_safety", "metadata", "names", "tags", "web"]
+__all__ = [
+    "WorkerId",
+    "analytics",
+    "identity",
+    "jobs",
+    "library",
+    "library_quota",
+    "links",
+    "links_safety",
+    "metadata",
+    "names",
+    "tags",
+    "web",
+]
