@@ -22,6 +22,7 @@ from refract.identity import pages as identity_pages
 from refract.identity.actors import SECURITY_SCHEMES, guard_of, identify
 from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
+from refract.library import api as library_api
 from refract.links import api as links_api
 from refract.links import pages as link_pages
 from refract.names.grammar import Reserved
@@ -88,7 +89,7 @@ def build_api(rt: Runtime) -> FastAPI:
     api.state.areas = ["links", "settings"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
-    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, redirect_api.router):
+    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, *library_api.ROUTERS, redirect_api.router):
         api.include_router(router)
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))

@@ -7,6 +7,7 @@ from refract.identity import models as identity
 from refract.jobs import models as jobs
 from refract.library import models as library
 from refract.library import quota_models as library_quota
+from refract.library import search_models as library_search
 from refract.links import models as links
 from refract.links import safety_models as links_safety
 from refract.names import models as names
@@ -22,6 +23,7 @@ __all__ = [
     "jobs",
     "library",
     "library_quota",
+    "library_search",
     "links",
     "links_safety",
     "metadata",

@@ -1,0 +1,7 @@
+"""The calls about the library and its tags."""
+
+from refract.library.api import tags
+
+ROUTERS = (tags.router,)
+
+__all__ = ["ROUTERS"]
