@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, cast, column, literal_column, table
+from sqlalchemy import ColumnElement, FromClause, and_, cast, column, literal_column, not_, table
 from sqlalchemy.dialects.mysql import match
 from sqlalchemy.dialects.postgresql import TSQUERY
 
@@ -28,4 +28,5 @@ def matching(dialect: Dialect, asked: Match) -> ColumnElement[bool]:
     tokens = ItemSearch.__table__.c.tokens
     if dialect == "postgresql":
         return tokens.op("@@", is_comparison=True)(cast(spelled, TSQUERY))
-    return match(tokens, against=spelled).in_boolean_mode()
+    found = match(tokens, against=spelled).in_boolean_mode()
+    return found if asked.exception is None else and_(found, not_(matching(dialect, asked.exception)))

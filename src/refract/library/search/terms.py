@@ -5,7 +5,7 @@ Words must all be there, by their beginning; `-word` must not; `#tag` is borne. 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from refract.core.settings import Dialect
 from refract.core.words import TITLE, WORD, number_token, sought, token
@@ -57,12 +57,24 @@ def parse(typed: str) -> Terms:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Tokens for one question to the index: all of `every`, none of `none`; `any_of` at least one, if there are some. By their beginning."""
+    """Tokens for one question to the index, each by its beginning.
+
+    All of `every` and none of `none`; of `any_of` at least one, if there are some; and not all of `unless`, if there are some.
+    """
 
     owner: int
     every: Sequence[str] = ()
     none: Sequence[str] = ()
     any_of: Sequence[str] = ()
+    unless: Sequence[str] = ()
+
+    def unlimited(self) -> "Match":
+        return replace(self, unless=())
+
+    @property
+    def exception(self) -> "Match | None":
+        """What `unless` says, as a question of its own: MariaDB has no word for it inside another."""
+        return Match(self.owner, self.unless) if self.unless else None
 
     def spelled(self, dialect: Dialect) -> str:
         """The question in the language of a database. Tokens are letters and digits alone, so there is nothing to escape."""
@@ -74,17 +86,21 @@ class Match:
         if dialect == "postgresql":
             parts = [mine, *(f"{one}:*" for one in self.every)]
             parts += [f"({' | '.join(f'{one}:*' for one in self.any_of)})"] if self.any_of else []
+            parts += [f"!({' & '.join(f'{one}:*' for one in self.unless)})"] if self.unless else []
             return " & ".join([*parts, *(f"!{one}:*" for one in self.none)])
         parts = [mine, *(f"{one}*" for one in self.every)]
         parts += [f"({' OR '.join(f'{one}*' for one in self.any_of)})"] if self.any_of else []
-        found = " AND ".join(parts)
-        return " NOT ".join([f"({found})", *(f"{one}*" for one in self.none)])
-
-
-def in_any_field(owner: int, terms: Terms) -> Match:
-    return Match(owner, [token(WORD, word) for word in terms.words], [token(WORD, word) for word in terms.without])
+        but = [*(f"{one}*" for one in self.none), *([f"({' AND '.join(f'{one}*' for one in self.unless)})"] if self.unless else [])]
+        found = f"({' AND '.join(parts)})"
+        return f"{found} NOT ({' OR '.join(but)})" if but else found
 
 
 def in_title(owner: int, terms: Terms) -> Match:
     """All words in the title or the tags."""
     return Match(owner, [token(TITLE, word) for word in terms.words], [token(WORD, word) for word in terms.without])
+
+
+def in_any_field(owner: int, terms: Terms) -> Match:
+    """All words anywhere, and not all of them in the title or the tags: `in_title` has those."""
+    titled = [token(TITLE, word) for word in terms.words]
+    return Match(owner, [token(WORD, word) for word in terms.words], [token(WORD, word) for word in terms.without], unless=titled)
