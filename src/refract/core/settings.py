@@ -115,6 +115,28 @@ class Settings(BaseSettings):
     fetch_ports: Annotated[tuple[int, ...], NoDecode] = (80, 443)
     """Ports (separated by commas) that pages may be fetched from at public addresses."""
 
+    # -- the library's assistant
+    model_url: str | None = None
+    """An OpenAI-compatible endpoint such as `http://127.0.0.1:11434/v1`, which describes items. Left out: only the offline tier does."""
+
+    model_name: str | None = None
+    """The model to ask there, such as `llama3.2`."""
+
+    model_key: SecretStr | None = None
+    """The key that the endpoint asks for, if it does."""
+
+    model_timeout_seconds: float = Field(default=30.0, gt=0, le=600)
+    """How long the model may take over one item; then the offline tier's word stands."""
+
+    model_concurrency: int = Field(default=2, ge=1, le=100)
+    """Questions that one process asks the model at a time."""
+
+    quota_free: int = Field(default=50, ge=0)
+    """Items a day (by UTC) that the model describes for somebody on the free plan."""
+
+    quota_pro: int = Field(default=500, ge=0)
+    """Items a day (by UTC) that the model describes for somebody on the pro plan."""
+
     # -- the redirect engine
     cached_links: int = Field(default=100_000, ge=16)
     """Links each process keeps ready in memory."""
@@ -194,6 +216,14 @@ class Settings(BaseSettings):
             raise ValueError(problem)
         return value
 
+    @field_validator("model_url")
+    @classmethod
+    def _model(cls, value: str | None) -> str | None:
+        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+            problem = "write the address up to the version, such as http://127.0.0.1:11434/v1"
+            raise ValueError(problem)
+        return value.rstrip("/") if value else None
+
     @field_validator("redis_url")
     @classmethod
     def _redis(cls, value: str | None) -> str | None:
@@ -209,6 +239,13 @@ class Settings(BaseSettings):
             problem = "use at least 32 characters"
             raise ValueError(problem)
         return value
+
+    @model_validator(mode="after")
+    def _model_is_named(self) -> Self:
+        if self.model_url is not None and not self.model_name:
+            problem = "REFRACT_MODEL_URL needs REFRACT_MODEL_NAME, the model to ask there"
+            raise ValueError(problem)
+        return self
 
     @model_validator(mode="after")
     def _several_processes(self) -> Self:

@@ -1,0 +1,19 @@
+"""What the library asks of the outbox."""
+
+from typing import ClassVar
+
+from refract.jobs.payload import Payload
+
+
+class EnrichItem(Payload):
+    """Read the page if there is one, and propose a title, a summary and tags."""
+
+    kind: ClassVar[str] = "library.enrich"
+
+    item_id: int
+
+
+class FailStuckItems(Payload):
+    """Tell the person of items whose job died with its worker."""
+
+    kind: ClassVar[str] = "library.fail_stuck"
