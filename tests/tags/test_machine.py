@@ -18,7 +18,7 @@ from refract.library import vocabulary
 from refract.library.models import Item, ItemStatus, ItemTag
 from refract.library.tagging import retag
 from refract.tags import personal
-from refract.tags.errors import AliasNotFound, NothingToMerge, NoTagChange, TagExists, TagNameKept, TagNotFound
+from refract.tags.errors import AliasNotFound, NoTagChange, NothingToMerge, TagExists, TagNameKept, TagNotFound
 from refract.tags.models import Tag, TagAlias
 from tests import make
 from tests.machine import Machine, run_machine

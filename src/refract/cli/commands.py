@@ -6,7 +6,7 @@ import structlog
 import typer
 
 from refract import __version__
-from refract.cli import export, imports, keys, links, migrate, serve, shorten, signin, verify
+from refract.cli import export, imports, keys, links, migrate, save, serve, shorten, signin, verify
 from refract.core.errors import RefractError
 from refract.core.faults import meaning
 
@@ -22,6 +22,7 @@ app.command("migrate")(migrate.migrate)
 app.command("verify")(verify.verify)
 app.add_typer(keys.app, name="keys")
 app.command("shorten")(shorten.shorten)
+app.command("save")(save.save)
 app.add_typer(links.app, name="links")
 app.add_typer(export.app, name="export")
 app.add_typer(imports.app, name="import")

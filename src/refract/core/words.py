@@ -1,7 +1,7 @@
 """Words as they are searched for: one tokeniser and one spelling of tokens, so that three databases find the same.
 
-A token is plain ASCII behind a mark of two characters. No database's own rules (stop words, shortest words, collations, separators) apply to
-it any more, and a prefix of a word is a prefix of its token.
+A token is plain ASCII behind a mark of two characters. No database's own rules (stop words, shortest words, collations, separators) apply
+to it any more, and a prefix of a word is a prefix of its token.
 """
 
 import re

@@ -70,7 +70,7 @@ async def forget_tag_changes(rt: Runtime, _job: ForgetTagChanges) -> None:
         await rt.clock.sleep(BREATH_SECONDS)
 
 
-async def _in_slices(rt: Runtime, items_after: Callable[[int], Select[tuple[int]]]) -> None:
+async def _in_slices(rt: Runtime, items_after: Callable[[int], Select[int]]) -> None:
     """Each slice is a transaction of its own, so that nobody waits long for it."""
     last = 0
     while True:

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, Text
+from sqlalchemy import ForeignKey, Text
 from sqlalchemy.dialects.postgresql import TSVECTOR
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.types import TABLE_OPTIONS, Model, long_text
+from refract.core.types import Model, long_text
 
 
 def search_column() -> Text:
@@ -15,13 +15,13 @@ def search_column() -> Text:
 
 
 class ItemSearch(Model):
-    """The tokens of an item, made by `core.words`. On SQLite triggers keep `item_search_fts` in step with it."""
+    """The tokens of an item, made by `core.words`.
+
+    Each database has an index of its own kind over them, which migration 0015 makes: GIN, FULLTEXT, and on SQLite `item_search_fts`, kept
+    in step by triggers.
+    """
 
     __tablename__ = "item_search"
-    __table_args__ = (
-        Index("ix_item_search_fts", "tokens", postgresql_using="gin", mysql_prefix="FULLTEXT").ddl_if(dialect=("postgresql", "mysql")),
-        TABLE_OPTIONS,
-    )
 
     item_id: Mapped[int] = mapped_column(ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
     tokens: Mapped[Any] = mapped_column(search_column())

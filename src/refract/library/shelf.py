@@ -19,19 +19,21 @@ from refract.library.models import Item, ItemStatus, ItemTag, ItemType
 from refract.library.search.fuzzy import near_titles
 from refract.library.search.matching import matching, source
 from refract.library.search.terms import Match, Terms, in_any_field, in_title, parse
+from refract.tags.grammar import personal_key
 from refract.tags.models import Tag, TagAlias
+from refract.tags.personal import by_key
 
 MOST_FACETS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Which items of a person. `tags` are ids, all of which an item must bear."""
+    """Which items of a person. `tags` are names or ids, all of which an item must bear."""
 
     user_id: int
     state: ItemStatus = ItemStatus.ARCHIVED
     type: ItemType | None = None
-    tags: Sequence[int] = ()
+    tags: Sequence[str] = ()
     untagged: bool = False
     after: datetime | None = None
     before: datetime | None = None
@@ -99,7 +101,7 @@ async def facets_of(session: ReadSession, shelf: Shelf) -> Facets:
     count = func.count().label("items")
     borne = select(ItemTag.tag_id, count).where(ItemTag.item_id.in_(ids)).group_by(ItemTag.tag_id)
     found = await session.execute(borne.order_by(count.desc(), ItemTag.tag_id).limit(MOST_FACETS))
-    counts = {tag_id: number for tag_id, number in found.all()}
+    counts = {row.tag_id: row.items for row in found.all()}
     tags = {tag.id: tag for tag in await session.scalars(select(Tag).where(Tag.id.in_(list(counts))))} if counts else {}
     return Facets(sum(types.values()), {str(kind): number for kind, number in types.items()}, untagged,
                   [(tags[tag_id], number) for tag_id, number in counts.items()])  # fmt: skip
@@ -126,7 +128,7 @@ async def _asked(session: ReadSession, shelf: Shelf) -> _Question | None:
     moment = _dated(shelf)
     wanted += [moment >= shelf.after] if shelf.after is not None else []
     wanted += [moment < shelf.before] if shelf.before is not None else []
-    wanted += [_bears([tag_id]) for tag_id in dict.fromkeys(shelf.tags)]
+    wanted += [_bears(await _tag(session, shelf.user_id, tag)) for tag in dict.fromkeys(shelf.tags)]
     if shelf.untagged:
         wanted.append(~select(ItemTag.item_id).where(ItemTag.item_id == Item.id).exists())
     for name in terms.tags if terms else ():
@@ -151,6 +153,14 @@ async def tags_named(session: ReadSession, user_id: int, name: str) -> list[int]
         begun = Tag.key.startswith(name, autoescape=True)
         found = list(await session.scalars(select(Tag.id).where(Tag.space == user_id, begun, Tag.deleted_at.is_(None)).order_by(Tag.id)))
     return found
+
+
+async def _tag(session: ReadSession, user_id: int, tag: str) -> list[int]:
+    """The live tag of this name, else of this id."""
+    known = (await by_key(session, user_id, [personal_key(tag)])).get(personal_key(tag))
+    if known is None and tag.isascii() and tag.isdigit() and len(tag) < 19:
+        known = await session.scalar(select(Tag).where(Tag.space == user_id, Tag.id == int(tag)))
+    return [known.id] if known is not None and known.deleted_at is None else []
 
 
 def _bears(tag_ids: Sequence[int]) -> ColumnElement[bool]:
@@ -199,7 +209,7 @@ async def _ids(session: ReadSession, asked: _Question, number: int, behind: int 
     return list(await session.scalars(question.order_by(item_id.desc()).limit(most)))
 
 
-def _matches(session: ReadSession, asked: _Question, number: int) -> Select[tuple[int]]:
+def _matches(session: ReadSession, asked: _Question, number: int) -> Select[int]:
     indexed, item_id = source(session.dialect)
     question = select(item_id).select_from(indexed).join(Item, Item.id == item_id).where(asked.wanted)
     return question.where(matching(session.dialect, asked.sections[number]))
@@ -212,7 +222,7 @@ async def _items(session: ReadSession, ids: Sequence[int]) -> list[Item]:
     return found
 
 
-def _all_ids(session: ReadSession, asked: _Question) -> Select[tuple[int]]:
+def _all_ids(session: ReadSession, asked: _Question) -> Select[int]:
     if not asked.sections:
         return select(Item.id).where(asked.wanted)
     indexed, item_id = source(session.dialect)

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from sqlalchemy import (
     Boolean,
-    CursorResult,
     Table,
     delete,
     exists,
@@ -25,7 +24,7 @@ from refract.core.ids import IdSource
 from refract.core.rows import insert_or_skip
 from refract.library.models import Item, ItemStatus, ItemTag, TagChange, TagChangeItem
 from refract.tags import personal
-from refract.tags.errors import NothingToMerge, NoTagChange, TagNameKept, TagNotFound
+from refract.tags.errors import NoTagChange, NothingToMerge, TagNotFound
 from refract.tags.models import Tag, TagAlias
 
 UNDO_HOURS = 24

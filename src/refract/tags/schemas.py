@@ -44,7 +44,7 @@ class TagCreate(Input):
 
     name: str = Field(max_length=200, examples=["Machine learning"])
     color: str | None = Field(default=None, max_length=20, examples=["#2563EB"])
-    scope: Literal["personal", "shared"] = Field(default="personal", description="Shared tags are made by administrators, or by tagging a link.")
+    scope: Literal["personal", "shared"] = Field(default="personal", description="Administrators may make shared ones.")
 
 
 class TagMerge(Input):

@@ -18,7 +18,7 @@ from refract.library.search_jobs import reindex_change, reindex_tag
 from refract.links.edge import ASKING, who
 from refract.links.queries import visible_tags
 from refract.tags import personal, service
-from refract.tags.errors import AliasNotFound, InvalidTag, NothingToMerge, NoTagChange, TagExists, TagNameKept, TagNotFound
+from refract.tags.errors import AliasNotFound, InvalidTag, NoTagChange, NothingToMerge, TagExists, TagNameKept, TagNotFound
 from refract.tags.models import SHARED_SPACE, Tag
 from refract.tags.queries import TagSort, page_of_tags, tags_by_id
 from refract.tags.schemas import TagCreate, TagMerge, TagOut, TagPatch

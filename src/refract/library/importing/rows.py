@@ -31,6 +31,8 @@ class Bookmark:
     tags: Sequence[str] = ()
     created_at: datetime | None = None
     confirmed_at: datetime | None = None
+    own: bool = False
+    """In a file of ours, which is taken at its word."""
     waiting: bool = False
     """It was not confirmed yet, in a file of ours."""
     page: Mapping[str, Any] | None = None
@@ -66,6 +68,7 @@ class Reading:
     tags: list[str] = field(default_factory=list)
     created_at: datetime | None = None
     confirmed_at: datetime | None = None
+    own: bool = False
     waiting: bool = False
     page: Mapping[str, Any] | None = None
     remarks: list[str] = field(default_factory=list)
@@ -110,8 +113,8 @@ class Reading:
         if not self.text.strip():
             problem = "It has neither an address nor a text."
             raise BadRow(problem)
-        return Bookmark(where, self.text, self.title, self.summary, tuple(self.tags), self.created_at, self.confirmed_at, self.waiting,
-                        self.page, tuple(self.remarks))  # fmt: skip
+        return Bookmark(where, self.text, self.title, self.summary, tuple(self.tags), self.created_at, self.confirmed_at, self.own,
+                        self.waiting, self.page, tuple(self.remarks))  # fmt: skip
 
 
 def tag_row(where: str, record: Mapping[str, Any]) -> TagRow:

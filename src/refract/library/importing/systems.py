@@ -15,8 +15,8 @@ NOTE = "data:text/plain;charset=utf-8,"
 _WEB = re.compile(r"\s*https?://", re.IGNORECASE)
 _ROOTS = frozenset(
     {
-        "bookmarks", "bookmarks bar", "bookmarks toolbar", "bookmarks menu", "other bookmarks", "mobile bookmarks", "favorites", "favourites",
-        "favorites bar", "reading list", "unsorted", "pocket", "read archive", "unread",
+        "bookmarks", "bookmarks bar", "bookmarks toolbar", "bookmarks menu", "other bookmarks", "mobile bookmarks", "favorites",
+        "favourites",        "favorites bar", "reading list", "unsorted", "pocket", "read archive", "unread",
     }
 )  # fmt: skip
 """Folders that say nothing about what is in them."""
@@ -27,6 +27,7 @@ def read_netscape(entry: Entry) -> Reading:
     named = entry.attributes
     href = named.get("href", "").strip()
     if href.lower().startswith(NOTE):
+        reading.own = True
         reading.noted(unquote(href[len(NOTE) :]))
     else:
         reading.text = _address(href)
@@ -94,7 +95,7 @@ def read_karakeep(record: Record) -> Reading:
 
 def read_ours(record: Record) -> Reading:
     """What our own export writes."""
-    reading = Reading()
+    reading = Reading(own=True)
     reading.noted(record.get("text") or record.get("url"))
     reading.titled(record.get("title"))
     reading.summed_up(record.get("summary"))

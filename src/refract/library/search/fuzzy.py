@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, func, or_, select, text
+from sqlalchemy.orm import InstrumentedAttribute
 
 from refract.core.db import ReadSession
 from refract.library.models import Item
@@ -13,9 +14,7 @@ NEAR = "0.4"
 """How much of a word's trigrams must be there: two letters changed places in a word of eight still are."""
 
 
-async def near_titles(
-    session: ReadSession, user_id: int, words: Sequence[str], wanted: ColumnElement[bool], limit: int
-) -> list[Item]:
+async def near_titles(session: ReadSession, user_id: int, words: Sequence[str], wanted: ColumnElement[bool], limit: int) -> list[Item]:
     """Items whose title or host has something near to every word, the nearest first; nothing on a database without trigrams."""
     if session.dialect != "postgresql" or any(len(word) < SHORTEST for word in words):
         return []
@@ -29,5 +28,5 @@ async def near_titles(
     return list(await session.scalars(question.order_by(score.desc(), Item.id.desc()).limit(limit)))
 
 
-def _has(column: ColumnElement[str | None], word: str) -> ColumnElement[bool]:
+def _has(column: InstrumentedAttribute[str | None], word: str) -> ColumnElement[bool]:
     return column.icontains(word, autoescape=True)

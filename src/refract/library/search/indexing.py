@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, cast
 
-from sqlalchemy import ARRAY, Table, Text, bindparam, delete, func, select
+from sqlalchemy import ARRAY, BindParameter, Table, Text, bindparam, delete, func, select
 from sqlalchemy.dialects.mysql import insert as mysql_insert
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
@@ -66,7 +66,7 @@ def tokens_of(user_id: int, titles: Iterable[str | None], texts: Iterable[str | 
 
 def _tokens(one: Any, tags: Iterable[str], page: Iterable[str | None]) -> list[str]:
     address = _SCHEME.sub("", one.url) if one.url else None
-    text = address if address else one.text
+    text = address or one.text
     return tokens_of(one.user_id, [one.title, *tags], [one.summary, text, one.site, *page])
 
 
@@ -86,7 +86,8 @@ async def _pages(session: ReadSession, item_ids: Sequence[int]) -> dict[int, lis
 
 def _upsert(dialect: Dialect) -> Any:
     table = cast("Table", ItemSearch.__table__)
-    number, words = bindparam("number"), bindparam("words")
+    number: BindParameter[int] = bindparam("number")
+    words: BindParameter[str] = bindparam("words")
     if dialect == "postgresql":
         kept = func.array_to_tsvector(bindparam("words", type_=ARRAY(Text)))
         fresh = postgresql_insert(table).values(item_id=number, tokens=kept)
