@@ -138,7 +138,23 @@ ROWS: dict[str, Row] = {
     # -- tags
     "GET /api/v1/tags": Row(SIGNED_IN_READ),
     "PATCH /api/v1/tags/{tag_id}": Row(ADMIN_WRITE, json={"color": "#123456"}),
+    # -- items
+    "POST /api/v1/items": Row(SIGNED_IN_WRITE, json={"text": "A thought."}),
+    "POST /api/v1/items/bulk": Row(SIGNED_IN_WRITE, json={"texts": ["One thought.", "Another."]}),
+    "GET /api/v1/items/pending": Row(SIGNED_IN_READ),
+    "GET /api/v1/items/{item_id}": Row(PRIVATE_READ),
+    "PATCH /api/v1/items/{item_id}": Row(PRIVATE_WRITE, json={"title": "From the matrix"}),
+    "DELETE /api/v1/items/{item_id}": Row(PRIVATE_WRITE),
+    "POST /api/v1/items/{item_id}/confirm": Row(PRIVATE_WRITE, json={"new_tags": ["matrix"]}),
+    "POST /api/v1/items/{item_id}/suggestions": Row(PRIVATE_WRITE, json={"accept": [], "reject": []}),
+    "POST /api/v1/items/{item_id}/discard": Row(PRIVATE_WRITE),
+    "POST /api/v1/items/{item_id}/retry": Row(PRIVATE_WRITE),
+    "POST /api/v1/items/{item_id}/undo": Row(PRIVATE_WRITE),
+    "GET /api/v1/me/quota": Row(SIGNED_IN_READ),
+    "GET /api/v1/me/tag-rules": Row(SIGNED_IN_READ),
+    "PUT /api/v1/me/tag-rules": Row(SIGNED_IN_WRITE, json={"items": [{"pattern": "github.com", "tags": ["code"]}]}),
     # -- administrators
+    "PUT /api/v1/admin/users/{user_id}/quota": Row(ADMIN_WRITE, json={"day": "2026-06-01", "limit": 5}),
     "GET /api/v1/admin/audit": Row(ADMIN_READ),
     "GET /api/v1/admin/blocked-domains": Row(ADMIN_READ),
     "POST /api/v1/admin/blocked-domains": Row(ADMIN_WRITE, json={"domain": "bad.example"}),

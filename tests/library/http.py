@@ -27,7 +27,9 @@ class Server:
             body = await reader.readexactly(length)
             self.asked.append((path, body))
             status, kind, content = await self.respond(path, body)
-            writer.write(f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode())
+            writer.write(
+                f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode()
+            )
             writer.write(content)
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
