@@ -66,7 +66,8 @@ def sought(text: str) -> list[str]:
 
 def token(mark: str, word: str) -> str:
     """A word as every database keeps it. Characters beyond a–y and 0–9 become a `z` with four digits to the base 36, `z` itself `zz`."""
-    spelled = word.replace("z", "zz") if word.isascii() else "".join(map(_spelled, word))
+    plain = word.isascii() and word.isalnum() and word.islower()
+    spelled = word.replace("z", "zz") if plain else "".join(map(_spelled, word))
     return f"{mark}{spelled}"[:LONGEST_TOKEN]
 
 
