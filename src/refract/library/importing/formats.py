@@ -75,6 +75,8 @@ class Rows:
                 number = entry.number
                 yield self._entry(entry)
         except Broken as wrong:
+            if not number:
+                raise UnreadableFile(problem=f"There is no bookmark in this file: {wrong}.") from wrong
             yield Unreadable(f"bookmark {number + 1}", f"From here on the file cannot be read: {wrong}.")
         if not number:
             raise UnreadableFile(problem="There is no bookmark in this file.")

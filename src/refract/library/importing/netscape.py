@@ -64,13 +64,19 @@ class Bookmarks:
 
     def entries(self) -> Iterator[Entry]:
         """Raises `Broken` where it can go no further; what came before is good."""
-        for piece in _pieces(self.text):
-            if piece.words:
-                self._take(html.unescape(piece.words))
-            elif (done := self._turn(piece)) is not None:
-                yield done
+        broken: Broken | None = None
+        try:
+            for piece in _pieces(self.text):
+                if piece.words:
+                    self._take(html.unescape(piece.words))
+                elif (done := self._turn(piece)) is not None:
+                    yield done
+        except Broken as wrong:
+            broken = wrong
         if self._entry is not None:
             yield self._entry
+        if broken is not None:
+            raise broken
 
     def _take(self, words: str) -> None:
         if self._into == "folder" and self._opened is not None:
