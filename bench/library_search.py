@@ -1,10 +1,10 @@
-"""P8: how long a search of three words takes in a library of 200,000 items, as the API's query does it, cards and all left out.
+"""P8: how long a search of three words takes in a library of 200,000 items, by the query that the API asks.
 
-Words are drawn from 60,000 by Zipf's law; an item has a title of 8, a summary of 25 and a text of 120. Half of the items are one person's, the
-rest lie with 200 others, since an index is shared. Each kind of search is asked of the same words: three words of one item (common, middling
-and rare ones alike), the same by the first letters, three of the most frequent words, a word with a tag. The bar: p95 ≤ 50 ms for three words on
-PostgreSQL and SQLite. The time is this process's and the database's together, so other work on
-the machine counts against us; the CPU time is this process's alone, which on SQLite is all there is.
+Words are drawn from 60,000 by Zipf's law; an item has a title of 8, a summary of 25 and a text of 120. Half of the items are one person's,
+the rest lie with 200 others, since an index is shared. Kinds of search: three words of one item (common, middling and rare ones alike), the
+same by their first letters, three of the most frequent words, a word with a tag. The bar: p95 ≤ 50 ms for three words on PostgreSQL and
+SQLite. The time is this process's and the database's together, so other work on the machine counts against us; the CPU time is this
+process's alone, which on SQLite is all there is.
 """
 
 import argparse
@@ -71,8 +71,9 @@ async def fill(rt: Runtime, corpus: Corpus, count: int) -> int:
         for number in ids:
             owner = people[0] if corpus.random.random() < 0.5 else corpus.random.choice(people[1:])
             title, summary, body = corpus.item()
-            items.append({"id": number, "user_id": owner, "text": body, "title": title, "summary": summary, "type": "NOTE", "status": "ARCHIVED",
-                          "pending": False, "created_at": now, "updated_at": now, "confirmed_at": now, "version": 1})  # fmt: skip
+            items.append({"id": number, "user_id": owner, "text": body, "title": title, "summary": summary, "type": "NOTE",
+                          "status": "ARCHIVED", "pending": False,
+                          "created_at": now, "updated_at": now, "confirmed_at": now, "version": 1})  # fmt: skip
             words.append({"number": number, "words": tokens_of(owner, [title], [summary, body])})
             if owner == people[0]:
                 borne.append({"item_id": number, "tag_id": corpus.random.choice(tags).id, "created_at": now})
