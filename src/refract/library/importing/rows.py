@@ -76,7 +76,7 @@ class Reading:
     def titled(self, value: Any) -> None:
         """A title in one line, cut where ours are shorter. Many systems repeat the address where they know none."""
         title = " ".join(plain(value).split())
-        if title and title != self.text:
+        if title and (self.own or title != self.text):
             self.title = self._cut("title", title, LONGEST_TITLE)
 
     def summed_up(self, *values: Any) -> None:

@@ -23,11 +23,11 @@ _ROOTS = frozenset(
 
 
 def read_netscape(entry: Entry) -> Reading:
-    reading = Reading()
     named = entry.attributes
+    reading = Reading(own="created_at" in named)
     href = named.get("href", "").strip()
     if href.lower().startswith(NOTE):
-        reading.own = True
+        reading.own = True  # no other system writes one
         reading.noted(unquote(href[len(NOTE) :]))
     else:
         reading.text = _address(href)
