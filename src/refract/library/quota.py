@@ -61,7 +61,6 @@ async def charge(session: WriteSession, rt: Runtime, user: User, *, item_id: int
         return False
     model = (rt.settings.model_name or "")[:100]
     session.add(_entry(rt, EntryKind.CHARGE, user.id, today, job_id=job_id, item_id=item_id, model=model, reason=None))
-    await session.flush()
     return True
 
 

@@ -6,7 +6,7 @@ from refract.core.db import ReadSession
 from refract.library import queries
 from refract.library.enrich.material import Background, Neighbour, Rule
 from refract.library.enrich.offline import words_of
-from refract.library.models import Item, ItemPage, ItemStatus, ItemTag, Suggestion, SuggestionStatus
+from refract.library.models import Item, ItemStatus, ItemTag, Suggestion, SuggestionStatus
 from refract.tags.models import Tag, TagAlias
 
 MOST_TAGS = 1_000
@@ -31,8 +31,7 @@ async def background_of(session: ReadSession, user_id: int, item_id: int) -> Bac
 
 async def _neighbours(session: ReadSession, user_id: int, item_id: int) -> list[Neighbour]:
     newest = (
-        select(Item.id, Item.title, Item.summary, Item.text, ItemPage.description)
-        .outerjoin(ItemPage, ItemPage.item_id == Item.id)
+        select(Item.id, Item.title, Item.summary, Item.text)
         .where(Item.user_id == user_id, Item.status == ItemStatus.ARCHIVED, Item.id != item_id)
         .order_by(Item.confirmed_at.desc(), Item.id.desc())
         .limit(MOST_NEIGHBOURS)
@@ -44,9 +43,7 @@ async def _neighbours(session: ReadSession, user_id: int, item_id: int) -> list[
         for number, name in (await session.execute(borne)).all():
             tags[number].append(name)
     return [
-        Neighbour(words_of(row.title or "", f"{row.summary or ''} {row.description or ''}", row.text[:_GLANCE]), tuple(tags[row.id]))
-        for row in rows
-        if tags[row.id]
+        Neighbour(words_of(row.title or "", row.summary or "", row.text[:_GLANCE]), tuple(tags[row.id])) for row in rows if tags[row.id]
     ]
 
 

@@ -72,23 +72,23 @@ def occurrences(needle: Sequence[str], hay: Sequence[str]) -> int:
     return sum(hay[at : at + length] == list(needle) for at, word in enumerate(hay) if word == first) if length else 0
 
 
+def root(word: str) -> str:
+    """A coarser form than `stem`, for likeness alone: `grinder` and `grinding` are about the same."""
+    for ending in ("ings", "ing", "ers", "er", "ed", "es", "en", "em", "e", "n"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word[: -len(ending)]
+    return word
+
+
 def profile(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
     """The words of weighted texts, each counted less the more often it comes."""
     counted: Counter[str] = Counter()
     weight: dict[str, float] = {}
     for text, factor in parts:
-        for word in meaningful(tokens(text)):
+        for word in map(root, meaningful(tokens(text))):
             counted[word] += 1
             weight[word] = max(weight.get(word, 0), factor)
     return {word: weight[word] * (1 + log(times)) for word, times in counted.items()}
-
-
-def likeness(one: dict[str, float], other: dict[str, float]) -> float:
-    """The cosine of two weighted word lists."""
-    if len(other) < len(one):
-        one, other = other, one
-    shared = sum(weight * other[word] for word, weight in one.items() if word in other)
-    return shared / (norm(one) * norm(other)) if shared else 0.0
 
 
 def norm(words: dict[str, float]) -> float:

@@ -9,12 +9,11 @@ from refract.identity.schemas import Preferences
 from refract.library import quota, search
 from refract.library.capturing import first_line, recognise
 from refract.library.errors import EmptyText
-from refract.library.models import Enrichment, FieldSource, Item, ItemStatus
+from refract.library.models import Enrichment, FieldSource, Item, ItemStatus, ItemUndo
 from refract.library.notes import Note
 from refract.library.schemas import ItemCreate
 from refract.library.service.choosing import chosen_tags
 from refract.library.service.enrichment import begin_enrichment
-from refract.library.service.hold import remember
 from refract.library.tagging import retag
 
 
@@ -41,20 +40,18 @@ async def capture(session: WriteSession, rt: Runtime, user: User, new: ItemCreat
     if not new.enrich:
         item.title, item.title_source = first_line(new.text), FieldSource.SYSTEM.value
         item.enrichment, item.confirmed_at = Enrichment.MANUAL.value, now
-    session.add(item)
-    await session.flush()
-    await retag(session, item, tag_ids, now)
-    await remember(session, item.id, "captured", {}, now)
     if new.enrich:
         job_id = await begin_enrichment(session, rt, item)
         await _pay(session, rt, user, item, job_id)
+    session.add_all([item, ItemUndo(item_id=item.id, action="captured", at=now, before={})])
     await session.flush()
+    if tag_ids:
+        await retag(session, item, tag_ids, now)
     await search.index(session, item)
     return Made(item, await quota.standing(session, rt, user))
 
 
 async def _pay(session: WriteSession, rt: Runtime, user: User, item: Item, job_id: int) -> None:
-    """Last of all, since everybody who captures for the same person waits here."""
     if rt.settings.model_url is None:
         return
     if not Preferences.model_validate(user.preferences).suggestions:
