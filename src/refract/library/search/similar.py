@@ -42,7 +42,8 @@ async def _candidates(session: ReadSession, item: Item, words: Sequence[str]) ->
     indexed, item_id = source(session.dialect)
     asked = Match(item.user_id, any_of=[token(TITLE, word) for word in words])
     question = select(item_id).select_from(indexed).join(Item, Item.id == item_id)
-    question = question.where(Item.status == ItemStatus.ARCHIVED, Item.id != item.id, matching(session.dialect, asked))
+    others = (Item.user_id == item.user_id, Item.status == ItemStatus.ARCHIVED, Item.id != item.id)
+    question = question.where(*others, matching(session.dialect, asked))
     return list(await session.scalars(question.order_by(item_id.desc()).limit(MOST_CANDIDATES)))
 
 

@@ -47,10 +47,14 @@ def upgrade() -> None:
 
 
 def _shadow() -> None:
-    """FTS5 keeps the index alone; the words stay in the table, and triggers tell it of every change."""
+    """FTS5 keeps the index alone; the words stay in the table, and triggers tell it of every change.
+
+    Beginnings of one to six letters (behind the mark of two) have indexes of their own: without one, FTS5 gathers every row of every word
+    that begins so before it answers the first, which takes 20 times as long for frequent words. Longer words are rare.
+    """
     op.execute(
         "CREATE VIRTUAL TABLE IF NOT EXISTS item_search_fts USING fts5("
-        "tokens, content='item_search', content_rowid='item_id', tokenize='ascii', detail='none', prefix='3 4 5')"
+        "tokens, content='item_search', content_rowid='item_id', tokenize='ascii', detail='none', prefix='3 4 5 6 7 8')"
     )
     gone = "INSERT INTO item_search_fts (item_search_fts, rowid, tokens) VALUES ('delete', old.item_id, old.tokens);"
     come = "INSERT INTO item_search_fts (rowid, tokens) VALUES (new.item_id, new.tokens);"
