@@ -1,9 +1,9 @@
 """P8: how long a search of three words takes in a library of 200,000 items, by the query that the API asks.
 
 Words are drawn from 60,000 by Zipf's law, the frequent ones short; an item has a title of 8, a summary of 25 and a text of 120. Half of the
-items are one person's, the rest lie with 200 others, since an index is shared. Kinds of search: three words of one item (common, middling and
-rare ones alike), the same by their first letters, three of the most frequent words, a word with a tag. The bar: p95 ≤ 50 ms for three words
-on PostgreSQL and SQLite. The time is this process's and the database's together, so other work on the machine counts against us; the CPU
+items are one person's, the rest lie with 200 others, since an index is shared. Kinds of search: three words of one item (common, middling
+and rare ones alike), the same by their first letters, three of the most frequent words, a word with a tag. The bar: p95 ≤ 50 ms for three
+words on PostgreSQL and SQLite. The time is this process's and the database's together, so other work on the machine counts against us; the CPU
 time is this process's alone, which on SQLite is all there is.
 """
 
@@ -152,7 +152,7 @@ async def _drop(dialect: str, folder: Path, url: str | None) -> None:
 
 async def measure(dialect: str, count: int, searches: int, seed: int, folder: Path) -> dict[str, dict[str, float]]:
     url = await _database(dialect, folder)
-    settings = Settings(data_dir=folder / dialect, **({"database_url": url} if url else {}))
+    settings = Settings(data_dir=folder / dialect, database_url=url)
     settings.data_dir.mkdir(mode=0o700)
     db = Database(settings)
     await migrations.upgrade(db)

@@ -130,6 +130,7 @@ async def test_what_is_exported_imports_back_equal(
 ) -> None:
     async with rt.db.write() as session:
         as_bob = by_key(await make.key(session, rt, bob))
+        saved: list[Item] = []
         for text, title, summary in (
             ('https://example.com/a?b=1&c="2"', 'A & <b>"quoted"</b>', "Lines\nand <i>marks</i> & more"),
             ("A thought.\n\n  with  spaces, commas & <tags>", "A thought", None),
@@ -140,7 +141,8 @@ async def test_what_is_exported_imports_back_equal(
             clock.advance(61.5)
             seen = recognise(text)
             fields = {"text": text, "title": title, "summary": summary, "url": seen.url, "type": seen.type, "url_digest": seen.url_digest}
-            made = await items.item(session, rt, ada, "One", "c++ & co", **fields)
+            saved.append(await items.item(session, rt, ada, "One", "c++ & co", **fields))
+        made = saved[-1]
         made.move(ItemStatus.READY_TO_CONFIRM)
         made.confirmed_at = None
         tag = await items.tag(session, rt, ada, "One")

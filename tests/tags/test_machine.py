@@ -19,6 +19,7 @@ from refract.library.models import Item, ItemStatus, ItemTag
 from refract.library.tagging import retag
 from refract.tags import personal
 from refract.tags.errors import AliasNotFound, NoTagChange, NothingToMerge, TagExists, TagNameKept, TagNotFound
+from refract.tags.grammar import personal_key
 from refract.tags.models import Tag, TagAlias
 from tests import make
 from tests.machine import Machine, run_machine
@@ -98,10 +99,10 @@ class Vocabulary(Machine):
         typed = SPELLED[name][spelling]
         made, refused = self._do(lambda session: personal.create(session, self.rt.ids, self.ada.id, typed, None, self.rt.clock.now()))
         assert refused is None
-        known = self._by_key(personal.personal_key(name))
+        known = self._by_key(personal_key(name))
         if known is None:
             assert made.how == "new"
-            self.tags[made.tag.id] = Word(personal.personal_key(name))
+            self.tags[made.tag.id] = Word(personal_key(name))
         else:
             assert (made.tag.id, made.how) == (known, "revived" if self.tags[known].deleted else "existing")
             self.tags[known].deleted = False
@@ -137,7 +138,7 @@ class Vocabulary(Machine):
     @precondition(lambda self: self.tags)
     @rule(data=st.data(), name=st.sampled_from(NAMES))
     def rename(self, data: Any, name: str) -> None:
-        number, key = self._pick(data), personal.personal_key(name)
+        number, key = self._pick(data), personal_key(name)
         _, refused = self._do(lambda session: personal.change(session, self.ada.id, number, name=name))
         word = self.tags.get(number)
         holder = next((one for one in self.tags.values() if one.key == key), None)

@@ -15,6 +15,7 @@ from refract.library import vocabulary
 from refract.library.models import Item, ItemTag
 from refract.library.tagging import retag
 from refract.tags import personal
+from refract.tags.errors import NoTagChange, TagNotFound
 from refract.tags.models import DEFAULT_COLOR, Tag
 from tests import make
 from tests.client import by_key, on_sqlite
@@ -58,9 +59,9 @@ async def test_a_name_that_cannot_be_had_says_why(client: AsyncClient, as_ada: d
 async def test_lists_by_name_usage_and_last_use_a_page_at_a_time(rt: Runtime, client: AsyncClient, ada: User, bob: User, clock: ManualClock,
                                                                  as_ada: dict[str, str]) -> None:  # fmt: skip
     async with rt.db.write() as session:
-        for names in (["alpha", "Beta"], ["Beta", "gamma"], ["Beta"]):
+        for some in (["alpha", "Beta"], ["Beta", "gamma"], ["Beta"]):
             clock.advance(60)
-            await items.item(session, rt, ada, *names)
+            await items.item(session, rt, ada, *some)
         await items.tag(session, rt, ada, "unused")
         await items.tag(session, rt, ada, "never")
         await items.item(session, rt, bob, "bob's")
@@ -198,14 +199,14 @@ async def test_counts_stay_true_while_many_tag_and_merge(rt: Runtime, ada: User)
                         await vocabulary.undo_change(session, ada.id, numbers[work % 3], rt.clock.now())
                     else:
                         await vocabulary.merge_tags(session, rt.ids, ada.id, numbers[work % 3], [numbers[(work + 1) % 3]], rt.clock.now())
-            except (StoreBusy, vocabulary.TagNotFound, vocabulary.NoTagChange):
+            except (StoreBusy, TagNotFound, NoTagChange):
                 continue
 
     await asyncio.gather(*(busy(work) for work in range(6)))
 
-    async with rt.db.read() as session:
-        counted = {row.tag_id: row.number for row in (await session.execute(_COUNTS)).all()}
-        for tag in await session.scalars(select(Tag).where(Tag.space == ada.id)):
+    async with rt.db.read() as reading:
+        counted = {row.tag_id: row.number for row in (await reading.execute(_COUNTS)).all()}
+        for tag in await reading.scalars(select(Tag).where(Tag.space == ada.id)):
             assert tag.usage_count == counted.get(tag.id, 0)
             assert tag.deleted_at is None or not tag.usage_count
 

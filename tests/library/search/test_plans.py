@@ -86,8 +86,8 @@ async def test_no_question_reads_a_whole_table(rt: Runtime, monkeypatch: pytest.
     for name, question in _questions(rt, ada, item).items():
         asked.clear()
         event.listen(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
-        async with rt.db.read() as session:
-            await question(session)
+        async with rt.db.read() as reading:
+            await question(reading)
         event.remove(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
         for statement, parameters in [one for one in asked if one[0].startswith("SELECT")]:
             report += [f"{name}: {fault}\n{statement}" for fault in await plans._faults(rt, statement, parameters)]
