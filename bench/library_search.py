@@ -3,8 +3,8 @@
 Words are drawn from 60,000 by Zipf's law, the frequent ones short; an item has a title of 8, a summary of 25 and a text of 120. Half of the
 items are one person's, the rest lie with 200 others, since an index is shared. Kinds of search: three words of one item (common, middling
 and rare ones alike), the same by their first letters, three of the most frequent words, a word with a tag. The bar: p95 ≤ 50 ms for three
-words on PostgreSQL and SQLite. The time is this process's and the database's together, so other work on the machine counts against us; the CPU
-time is this process's alone, which on SQLite is all there is.
+words on PostgreSQL and SQLite. The time is this process's and the database's together, so other work on the machine counts against us; the
+CPU time is this process's alone, which on SQLite is all there is.
 """
 
 import argparse
