@@ -8,6 +8,7 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import select
 
+from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.jobs.worker import Worker
@@ -142,7 +143,9 @@ async def test_a_model_that_is_away_is_done_without(rt: Runtime, work: Worker, s
 
 
 @pytest.mark.parametrize("given", [{"model_concurrency": 2, "job_concurrency": 8}])
-async def test_no_more_questions_at_a_time_than_allowed(work: Worker, save: Save, model: Model) -> None:
+async def test_no_more_questions_at_a_time_than_allowed(
+    rt: Runtime, work: Worker, clock: ManualClock, save: Save, look: Look, site: Site, model: Model
+) -> None:
     at_once, most = 0, 0
 
     async def respond(_path: str, _body: bytes) -> Answer:
@@ -154,12 +157,20 @@ async def test_no_more_questions_at_a_time_than_allowed(work: Worker, save: Save
         return completion(GOOD)
 
     model.server.respond = respond
-    for number in range(8):
-        await save(f"Thought {number} about engines.")
+    site.pages["/a"] = STEAM
+    items = [await save(site.url("/a")), *[await save(f"Thought {number} about engines.") for number in range(7)]]
 
     await work.run_due()
 
+    waiting = [item for item in items if (await look(item)).status == "ENRICHING"]
+    assert waiting, "who finds the model busy comes back, and takes no place from other work meanwhile"
+    assert all([(await look(item)).title for item in waiting]), "the offline proposal shows"
+    while await work.run_due() or any([(await look(item)).status == "ENRICHING" for item in items]):
+        clock.advance(10)
     assert most == 2
+    assert {(await look(item)).enrichment for item in items} == {"AI"}
+    assert len(site.server.asked) == 1, "a page is fetched once"
+    assert await _books(rt) == (8, [("charge", None)] * 8)
 
 
 async def test_who_wants_no_suggestions_is_not_charged(

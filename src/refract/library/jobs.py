@@ -1,6 +1,7 @@
 """Describing items in the background: read – work – write. Slow work holds no transaction."""
 
 import asyncio
+import random
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -29,6 +30,7 @@ from refract.library.queries import locked_item
 
 TRIES = DEFAULT_TRIES
 BUDGET_SECONDS = 900.0
+PAUSE_SECONDS = (2.0, 8.0)
 _log = structlog.get_logger("refract.library")
 
 
@@ -50,6 +52,10 @@ async def enrich_item(rt: Runtime, job: EnrichItem) -> None:
     task = await _task(rt, job)
     if task is None:
         return  # discarded, confirmed or erased while it waited
+    asking = task.paid and rt.settings.model_url is not None and task.preferences.suggestions
+    if job.resumed and asking and rt.part(Model).busy:
+        await _later(rt, job)
+        return
     page = task.page
     if task.url is not None and page is None:
         try:
@@ -61,9 +67,12 @@ async def enrich_item(rt: Runtime, job: EnrichItem) -> None:
     async with rt.db.read() as session:
         background = await background_of(session, task.user_id, job.item_id)
     offline = await asyncio.to_thread(describe, material, background, suggesting=task.preferences.suggestions)
-    asking = task.paid and rt.settings.model_url is not None and task.preferences.suggestions
-    if asking and not await _first_word(rt, job, offline, page if task.page is None else None):
-        return
+    if asking and not job.resumed:
+        if not await _first_word(rt, job, offline, page if task.page is None else None):
+            return
+        if rt.part(Model).busy:
+            await _later(rt, job)
+            return
     proposal, note = await _model_says(rt, material, background, offline) if asking else (offline, None)
     await _last_word(rt, job, proposal, page if not asking and task.page is None else None, note, asking=asking)
 
@@ -75,7 +84,7 @@ async def _task(rt: Runtime, job: EnrichItem) -> Task | None:
         if item is None or not ours or item.status != ItemStatus.ENRICHING:
             return None
         user = await session.get_one(User, item.user_id)
-        again = job.claim is not None and job.claim.attempt > 1  # what an earlier attempt of this job has read need not be fetched twice
+        again = job.resumed or (job.claim is not None and job.claim.attempt > 1)  # what was read before need not be fetched twice
         kept = await session.get(ItemPage, item.id) if again else None
         url = item.url if item.type == ItemType.ARTICLE else None
         preferences = Preferences.model_validate(user.preferences)
@@ -113,6 +122,16 @@ async def _first_word(rt: Runtime, job: EnrichItem, offline: Proposal, page: Ext
             await service.store_page(session, rt, item, page)
         await service.proposed(session, rt, item, offline, final=False)
         return True
+
+
+async def _later(rt: Runtime, job: EnrichItem) -> None:
+    """Come back when the model may have time: a job that waited here would keep its place from all other background work."""
+    async with rt.db.write() as session:
+        await finish(session, job)
+        item = await service.may_write(session, job)
+        if item is not None:
+            pause = timedelta(seconds=random.uniform(*PAUSE_SECONDS))  # noqa: S311 - so that not all come back at once
+            await service.begin_enrichment(session, rt, item, run_at=rt.clock.now() + pause, resumed=True)
 
 
 async def _model_says(rt: Runtime, material: Material, background: Background, offline: Proposal) -> tuple[Proposal, Note | None]:

@@ -11,6 +11,8 @@ class EnrichItem(Payload):
     kind: ClassVar[str] = "library.enrich"
 
     item_id: int
+    resumed: bool = False
+    """The page has been read and the offline proposal shown: only the model is still to be asked."""
 
 
 class FailStuckItems(Payload):

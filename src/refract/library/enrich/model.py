@@ -50,6 +50,11 @@ class Model:
         self._structured = True
         self._log = structlog.get_logger("refract.library")
 
+    @property
+    def busy(self) -> bool:
+        """Whether whoever asks now would have to wait for a place."""
+        return self._places.locked()
+
     async def close(self) -> None:
         await self._http.aclose()
 

@@ -1,6 +1,7 @@
 """The assistant's side: what a job may write, and only while it is that item's job."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import delete, select
@@ -22,9 +23,9 @@ _WEAK = 0.5
 """Below this, a new name that only the offline tier thought of makes way for the model's."""
 
 
-async def begin_enrichment(session: WriteSession, rt: Runtime, item: Item) -> int:
+async def begin_enrichment(session: WriteSession, rt: Runtime, item: Item, *, run_at: datetime | None = None, resumed: bool = False) -> int:
     """Ask for a description; from now on only this job may write one."""
-    job_id = await enqueue(session, rt, EnrichItem(item_id=item.id))
+    job_id = await enqueue(session, rt, EnrichItem(item_id=item.id, resumed=resumed), run_at=run_at)
     assert job_id is not None  # noqa: S101 - without a dedup key there always is one
     item.job_id = job_id
     return job_id
