@@ -14,6 +14,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refract import __version__
+from refract.admin import api as admin_api
+from refract.admin import pages as admin_pages
 from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.home import pages as home_pages
@@ -23,6 +25,7 @@ from refract.identity.actors import SECURITY_SCHEMES, guard_of, identify
 from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
 from refract.links import api as links_api
+from refract.links import leaving as link_leaving
 from refract.links import pages as link_pages
 from refract.names.grammar import Reserved
 from refract.names.service import Namespace
@@ -68,7 +71,10 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 """
 
 
-PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router)
+PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, admin_pages.router)
+
+PARTS = (link_leaving.PART,)
+"""What each feature keeps of a person, for the export of everything and for the deletion of an account."""
 
 
 def build_api(rt: Runtime) -> FastAPI:
@@ -85,10 +91,11 @@ def build_api(rt: Runtime) -> FastAPI:
     )
     api.state.rt = rt
     api.state.pages = Pages(rt.settings.public_url)
-    api.state.areas = ["links", "settings"]
+    api.state.areas = ["links", "settings", "admin"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
-    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, redirect_api.router):
+    api.state.parts = PARTS
+    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, redirect_api.router, *admin_api.ROUTERS):
         api.include_router(router)
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))

@@ -114,6 +114,7 @@ DRAFTS = [{"title": "Reading for new people", "href": "/app/lists/1", "entries":
 NEW_KEY = {"name": "Deploy script", "key": "refract_9hT2kQ7wXv3LmN8pRs4TyU6zAb1CdE5fGh"}
 PREVIEW: dict[str, Any] = {"link": LINKS[0], "qr_url": "/roadmap.qr", "qr_png_url": "/roadmap.qr?format=png&size=512"}
 
+PROVIDERS = [{"name": name, "href": f"/auth/oidc/{number}"} for number, name in enumerate(["Zitadel", "Clerk", HOSTILE])]
 ERROR: dict[str, Any] = {
     "status": 500,
     "title": "Something broke on our side",
@@ -173,7 +174,9 @@ PAGES: dict[str, Page] = {
     "landing-links-only": page("landing.html", "Refract", path="/", areas=["links", "settings"]),
     "signin": page("signin.html", "Sign in", path="/auth/sign-in"),
     "signin-failed": page("signin.html", "Sign in", path="/auth/sign-in", reason="That link was used already. Make a new one."),
-    "signin-provider": page("signin.html", "Sign in", provider={"name": "Zitadel", "href": "/auth/oidc"}, links_enabled=False),
+    "signin-provider": page("signin.html", "Sign in", providers=PROVIDERS[:1], links_enabled=False),
+    "signin-providers": page("signin.html", "Sign in", providers=PROVIDERS, reason="The sign-in did not come to its end. Start again."),
+    "signed-out": page("signed_out.html", "Signed out", path="/auth/signed-out"),
     "signin-confirm": page("signin_confirm.html", "Sign in", **CONFIRM),
     "error": page("error.html", "Something broke", **ERROR),
     "error-limited": page("error.html", "Too fast", SAM, **LIMITED),

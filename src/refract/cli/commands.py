@@ -6,7 +6,7 @@ import structlog
 import typer
 
 from refract import __version__
-from refract.cli import export, imports, keys, links, migrate, serve, shorten, signin, verify
+from refract.cli import admin, export, imports, keys, links, migrate, serve, shorten, signin, verify
 from refract.core.errors import RefractError
 from refract.core.faults import meaning
 
@@ -25,6 +25,7 @@ app.command("shorten")(shorten.shorten)
 app.add_typer(links.app, name="links")
 app.add_typer(export.app, name="export")
 app.add_typer(imports.app, name="import")
+app.add_typer(admin.app, name="admin")
 
 
 @app.callback(invoke_without_command=True)

@@ -13,4 +13,11 @@ from refract.web import models as web
 
 metadata = Model.metadata
 
-__all__ = ["WorkerId", "analytics", "identity", "jobs", "links", "links_safety", "metadata", "names", "tags", "web"]
+
+def ingest_tables() -> list[str]:
+    """What the ingester writes: clicks, roll-ups and checkpoints, and the totals of links."""
+    clicks = {str(mapper.local_table) for mapper in Model.registry.mappers if mapper.class_.__module__.startswith("refract.analytics.")}
+    return sorted(clicks | {links.LinkTotals.__tablename__})
+
+
+__all__ = ["WorkerId", "analytics", "identity", "ingest_tables", "jobs", "links", "links_safety", "metadata", "names", "tags", "web"]

@@ -1,0 +1,1 @@
+"""OPERATORS: people, jobs, the audit log, figures."""
