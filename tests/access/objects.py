@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from refract.identity import keys, sessions
 from refract.identity.models import BrowserSession, Scope
+from refract.jobs.models import Job, JobStatus
 from refract.links import service as links
 from refract.links.access import Who as Standing
 from refract.links.blocking import block_domain
@@ -118,6 +119,33 @@ async def a_co_owner(world: World) -> str:
 @object_for("/api/v1/links/{link_id}/shares/{user_id}")
 async def a_recipient(world: World) -> str:
     return str(world.recipient.id)
+
+
+@object_for("/api/v1/admin/users/{user_id}")
+@object_for("/app/admin/people/{user_id}")
+async def somebody_else(world: World) -> str:
+    async with world.rt.db.write() as session:
+        return str((await make.person(session, world.rt, f"object-{secrets.token_hex(6)}")).id)
+
+
+@object_for("/app/admin/people/{user_id}/{step}", absent="suspend")
+async def a_step_with_somebody(world: World) -> str:
+    return "suspend"
+
+
+@object_for("job_id")
+async def a_dead_job(world: World) -> str:
+    now = world.rt.clock.now()
+    async with world.rt.db.write() as session:
+        job = Job(id=world.rt.ids.next_id(), kind="links.purge", payload={}, status=JobStatus.DEAD, run_at=now, created_at=now)
+        job.finished_at = now
+        session.add(job)
+    return str(job.id)
+
+
+@object_for("issuer_name", absent="nobody")
+async def a_provider(world: World) -> str:
+    return "work"
 
 
 @object_for("version", absent="99")

@@ -76,7 +76,7 @@ async def delete_my_account(request: Request, actor: Writer, rt: Rt, parts: Part
         if refused.status >= 500:
             raise
         return await _settings(request, actor, rt, status=refused.status, errors={"confirm": refused.message})
-    response = RedirectResponse("/auth/signed-out", 303)
+    response = RedirectResponse("/", 303)
     clear_session_cookie(response, rt)
     return response
 
