@@ -76,7 +76,7 @@ async def _click(rt: Runtime, *link_ids: int) -> None:
                     node="n",
                     network="203.0.113.0",
                     device="desktop",
-                )  # fmt: skip
+                )
             )
 
 

@@ -4,12 +4,14 @@ import asyncio
 import errno
 import os
 import socket
+import time
 from typing import Annotated
 
 import typer
 import uvloop
 
 from refract import migrations
+from refract.analytics.spool_reader import has_ingester
 from refract.cli.common import DataDir
 from refract.cli.process import serve_process
 from refract.cli.supervisor import Supervisor
@@ -20,6 +22,8 @@ from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings, load_settings, prepare_data_dir
 from refract.identity.people import ensure_owner
 from refract.identity.sessions import make_signin_link
+
+INGESTER_SECONDS = 10.0
 
 
 def serve(
@@ -66,6 +70,8 @@ def listen(settings: Settings) -> socket.socket:
 
 async def _prepare(settings: Settings) -> None:
     """Everything that must be right before the first request: schema, owner, greeting. Who only redirects may only read."""
+    if settings.role == "redirect":
+        await _demand_ingester(settings)
     if settings.role in ("redirect", "ingest"):
         typer.echo(f"Refract is at {settings.public_url}")
         return
@@ -76,6 +82,18 @@ async def _prepare(settings: Settings) -> None:
         await db.close()
     async with running(settings) as rt:
         await greet(rt)
+
+
+async def _demand_ingester(settings: Settings) -> None:
+    """Clicks that nobody will ever store should be noticed before the first of them. Processes that start together get some time."""
+    deadline = time.monotonic() + INGESTER_SECONDS
+    while settings.spool_reader == "here" and not settings.redis_url and not has_ingester(settings.effective_spool_dir):
+        if time.monotonic() >= deadline:
+            raise ConfigurationError(
+                problem=f"Nobody stores the clicks that this node writes to {settings.effective_spool_dir}.",
+                remedy="Start `refract serve --role ingest` (or worker) on the same directory first, or set REFRACT_SPOOL_READER=elsewhere.",
+            )
+        await asyncio.sleep(0.1)
 
 
 async def _serve_alone(settings: Settings, listener: socket.socket) -> None:
