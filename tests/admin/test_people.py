@@ -90,8 +90,8 @@ async def test_links_of_somebody_who_is_deleted_go_to_an_heir_or_go(rt: Runtime,
     assert await delete(ada, links="reassign", heir=str(cleo.id)) == 204
     assert await delete(bob, links="delete") == 204
     assert await delete(bob, links="delete") == 404
-    async with rt.db.read() as session:
-        owner = await session.scalar(select(LinkOwner.user_id).where(LinkOwner.primary_link_id == kept.id))
+    async with rt.db.read() as reading:
+        owner = await reading.scalar(select(LinkOwner.user_id).where(LinkOwner.primary_link_id == kept.id))
     seen = await client.get("/api/v1/admin/links", headers=root)
     assert owner == cleo.id
     assert [(one["names"], one["title"]) for one in seen.json()["items"]] == [(["kept"], "Kept")]

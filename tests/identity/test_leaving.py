@@ -167,7 +167,7 @@ async def test_a_part_that_fails_keeps_the_account_whole(rt: Runtime) -> None:
         raise RuntimeError("no")
 
     async def nothing(*_: Any) -> Any:
-        for row in ():
+        for row in list[dict[str, Any]]():
             yield row
 
     async with rt.db.write() as session:
@@ -176,8 +176,8 @@ async def test_a_part_that_fails_keeps_the_account_whole(rt: Runtime) -> None:
         async with rt.db.write() as session:
             await delete_account(session, rt, Leaving(ada), (*PARTS, Part("more", nothing, breaks)), by=ada)
 
-    async with rt.db.read() as session:
-        assert (await session.get_one(User, ada.id)).status == UserStatus.ACTIVE
+    async with rt.db.read() as reading:
+        assert (await reading.get_one(User, ada.id)).status == UserStatus.ACTIVE
 
 
 async def test_everything_mine_comes_as_one_document(rt: Runtime, client: AsyncClient) -> None:

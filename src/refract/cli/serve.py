@@ -91,7 +91,7 @@ async def _demand_ingester(settings: Settings) -> None:
         if time.monotonic() >= deadline:
             raise ConfigurationError(
                 problem=f"Nobody stores the clicks that this node writes to {settings.effective_spool_dir}.",
-                remedy="Start `refract serve --role ingest` (or worker) on the same directory first, or set REFRACT_SPOOL_READER=elsewhere.",
+                remedy="First start `refract serve --role ingest` (or worker) on that directory, or set REFRACT_SPOOL_READER=elsewhere.",
             )
         await asyncio.sleep(0.1)
 

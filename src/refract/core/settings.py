@@ -144,8 +144,8 @@ class Settings(BaseSettings):
     """Where clicks are written before the redirect leaves. Left out: `spool` in the data directory."""
 
     spool_reader: Literal["here", "elsewhere"] = "here"
-    """Who stores the clicks of a `redirect` node: a `worker`, `web` or `ingest` process `here`, on the same spool directory (without one the
-    node does not start), or whatever collects the directory `elsewhere`."""
+    """Who stores the clicks of a `redirect` node: a `worker`, `web` or `ingest` process `here`, on the same spool directory (without one
+    it does not start), or whatever collects the directory `elsewhere`."""
 
     spool_segment_bytes: int = Field(default=8 * 1024 * 1024, ge=4096)
     """The size at which a spool segment is closed and the next one begins."""
