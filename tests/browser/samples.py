@@ -108,6 +108,52 @@ KEYS = [
         "usage_count": 12,
     },
 ]
+SETTINGS: dict[str, Any] = {
+    "profile": {
+        "nickname": "Ada",
+        "bio": "I collect links about engines.",
+        "avatar_url": None,
+        "preferences": {"language": "en", "time_zone": "Europe/Berlin", "suggestions": True},
+    },
+    "time_zones": ["Asia/Shanghai", "Europe/Berlin", "UTC"],
+    "sessions": [
+        {"id": "1", "agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "created_at": NOW, "last_seen_at": NOW, "current": True},
+        {"id": "2", "agent": HOSTILE, "created_at": NOW - timedelta(days=9), "last_seen_at": NOW - timedelta(days=2), "current": False},
+        {"id": "3", "agent": "", "created_at": NOW - timedelta(days=9), "last_seen_at": NOW - timedelta(days=2), "current": False},
+    ],
+    "confirm_word": "delete",
+}
+
+
+def person(number: int, name: str, email: str, **more: Any) -> dict[str, Any]:
+    facts = {"email_verified": True, "issuer": "https://id.example.com", "plan": "free", "role": "user", "status": "active"}
+    return {"id": str(number), "name": name, "email": email, "created_at": NOW, "last_sync_at": NOW, **facts, **more}
+
+
+PEOPLE = [
+    person(1, "Ada Lovelace", "ada@example.com", role="admin", issuer="local"),
+    person(2, HOSTILE, "a-very-long-address-" + "x" * 60 + "@example.com", email_verified=False, plan="pro"),
+    person(3, "", "", status="suspended"),
+]
+TURNING: dict[str, Any] = {"next_url": "/app/admin?cursor=x", "first_url": None}
+DEAD_JOBS = [
+    {
+        "id": "1",
+        "kind": "links.recheck",
+        "last_error_code": "TIMEOUT",
+        "last_error_message": HOSTILE,
+        "attempt_count": 3,
+        "finished_at": NOW,
+    }
+]
+WRONG = {"name": "Give the key a name.", "confirm": "Type delete to show that you mean it."}
+DEPTH = [("links.recheck", "PENDING", 1204)]
+FIGURES: dict[str, Any] = {"accepted": 12045, "stored": 12000, "pending": 45, "not_kept": 0, "drift": []}
+DRIFTING = FIGURES | {"drift": ["The totals of links add up to 7, but 8 clicks on links are stored."]}
+AUDIT = [
+    {"at": NOW, "actor_id": 361890234523648, "action": "key.created", "target": "refract_4fG7h2Kq", "detail": None},
+    {"at": NOW, "actor_id": None, "action": "credentials.refused", "target": None, "detail": "14 attempts"},
+]
 HOURS = [0, 0, 1, 0, 0, 2, 5, 14, 31, 44, 39, 28, 22, 35, 41, 18] + [0] * 8
 TODAY = {"clicks": 280, "yesterday": 241, "hours": HOURS, "hours_table": [(f"{hour:02}:00", clicks) for hour, clicks in enumerate(HOURS)]}
 DRAFTS = [{"title": "Reading for new people", "href": "/app/lists/1", "entries": 12}, {"title": "", "href": "/app/lists/2", "entries": 1}]
@@ -205,9 +251,25 @@ PAGES: dict[str, Page] = {
         toasts=SAID[:1],
     ),
     "home-links-only": page("home.html", "Home", SAM, path="/", links=LINKS[:3], areas=["links", "settings"]),
-    "settings": page("settings.html", "Settings", ADA, path="/app/settings", keys=KEYS, allowed_scopes=["read", "write", "admin"]),
-    "settings-empty": page("settings.html", "Settings", SAM, path="/app/settings", keys=[], errors={"name": "Give the key a name."}),
-    "settings-new-key": page("settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY),
+    "settings": page(
+        "settings.html", "Settings", ADA, path="/app/settings", keys=KEYS, allowed_scopes=["read", "write", "admin"], **SETTINGS
+    ),
+    "settings-empty": page(
+        "settings.html",
+        "Settings",
+        SAM,
+        path="/app/settings",
+        keys=[],
+        errors={"name": "Give the key a name.", "confirm": "Type delete to show that you mean it."},
+        **SETTINGS,
+    ),
+    "settings-new-key": page("settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY, **SETTINGS),
+    "admin-people": page("admin_people.html", "People", ADA, path="/app/admin", people=PEOPLE, q="", **TURNING),
+    "admin-people-none": page("admin_people.html", "People", ADA, path="/app/admin", people=[], q="nobody", problem="No.", **TURNING),
+    "admin-jobs": page("admin_jobs.html", "Work", ADA, "/app/admin/jobs", jobs=DEAD_JOBS, depth=DEPTH, figures=FIGURES, **TURNING),
+    "admin-jobs-none": page("admin_jobs.html", "Work", ADA, "/app/admin/jobs", jobs=[], depth=[], figures=DRIFTING, **TURNING),
+    "admin-audit": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", lines=AUDIT, **TURNING),
+    "admin-audit-none": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", lines=[], **TURNING),
     "links": page("links.html", "Links", ADA, path="/app/links", links=LINKS, **LIST),
     "links-empty": page("links.html", "Links", SAM, path="/app/links", links=[], **LIST),
     "links-nothing-found": page("links.html", "Links", SAM, path="/app/links", links=[], **(LIST | {"q": "raodmap"})),
