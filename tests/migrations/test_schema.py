@@ -39,5 +39,5 @@ async def test_every_revision_goes_down_and_up_again(rt: Runtime) -> None:
 
     ran = await migrations.upgrade(rt.db)
 
-    assert ran == [f"{number:04}" for number in range(1, int(migrations.head()) + 1)]
+    assert ran == numbers
     assert await _differences(rt) == []
