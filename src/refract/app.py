@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from refract import __version__
 from refract.admin import api as admin_api
 from refract.admin import pages as admin_pages
-from refract.core.errors import RefractError, Unavailable
+from refract.core.errors import RefractError, Unauthenticated, Unavailable
 from refract.core.runtime import Runtime
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
@@ -27,13 +27,16 @@ from refract.identity.usage import KeyUsage
 from refract.links import api as links_api
 from refract.links import leaving as link_leaving
 from refract.links import pages as link_pages
+from refract.lists import api as lists_api
+from refract.lists import leaving as list_leaving
+from refract.lists import pages as builder
 from refract.names.grammar import Reserved
 from refract.names.service import Namespace
-from refract.node import Node
+from refract.node import Node, list_pages
 from refract.redirect import api as redirect_api
 from refract.redirect.follow import Follow
 from refract.redirect.surface import WebSurface
-from refract.web import assets, health
+from refract.web import assets, health, returning
 from refract.web.openapi import describe
 from refract.web.problems import (
     InternalError,
@@ -71,9 +74,9 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 """
 
 
-PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, admin_pages.router)
+PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, builder.router, admin_pages.router)
 
-PARTS = (link_leaving.PART,)
+PARTS = (link_leaving.PART, list_leaving.PART)
 """What each feature keeps of a person, for the export of everything and for the deletion of an account."""
 
 
@@ -91,11 +94,11 @@ def build_api(rt: Runtime) -> FastAPI:
     )
     api.state.rt = rt
     api.state.pages = Pages(rt.settings.public_url)
-    api.state.areas = ["links", "settings", "admin"]
+    api.state.areas = ["links", "lists", "tags", "settings", "admin"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
     api.state.parts = PARTS
-    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, redirect_api.router, *admin_api.ROUTERS):
+    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, *lists_api.ROUTERS, redirect_api.router, *admin_api.ROUTERS):
         api.include_router(router)
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))
@@ -172,7 +175,9 @@ class Application(Node):
     def _redirects(self) -> ASGIApp:
         if self.engine is None:
             return _nothing_there
-        follow = Follow(self.rt, self.engine.tiers, WebSurface(self.rt, self.api), self.engine.hooks(), self.reserved)
+        surface = WebSurface(self.rt, self.api)
+        hooks = self.engine.hooks(list_pages(self.rt, self.engine, surface))
+        follow = Follow(self.rt, self.engine.tiers, surface, hooks, self.reserved)
         self.api.state.redirects = follow
         return follow
 
@@ -213,6 +218,9 @@ async def _refused(request: Request, error: Exception) -> Response:
         retry_after=getattr(word, "retry_after", None),
     )
     response.headers.update(problem_headers(word))
+    if isinstance(word, Unauthenticated) and request.method == "GET":
+        asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+        returning.remember(response, request.app.state.rt, asked)
     return response
 
 

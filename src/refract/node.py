@@ -18,6 +18,7 @@ from refract.web.vitals import ADDRESSES, Probe, Vitals
 
 if TYPE_CHECKING:
     from refract.redirect.engine import Engine
+    from refract.redirect.hooks import ListPage, Surface
 
 RESTART_SECONDS = 1.0
 
@@ -97,9 +98,11 @@ class Node:
     def _problems(self) -> list[str]:
         found = [StoreFull().message] if self.rt.db.full else []
         spool = self.engine.spool if self.engine is not None else None
-        if spool is not None and (spool.not_kept or spool.problem):
-            reason = f": {spool.problem}" if spool.problem else ""
-            found.append(f"{spool.not_kept} clicks were answered but not kept{reason}.")
+        ailment = spool.ailment() if spool is not None else None
+        if ailment is not None:
+            found.append(ClicksNotKept(reason=ailment).message)
+        if spool is not None and spool.not_kept:
+            found.append(f"{spool.not_kept} clicks were answered but not kept.")
         return found
 
 
@@ -129,7 +132,14 @@ def _engine(rt: Runtime) -> "Engine":
 def _follow(rt: Runtime, engine: "Engine") -> ASGIApp:
     from refract.redirect.alone import follow_alone  # noqa: PLC0415 - not in every role
 
-    return follow_alone(rt, engine)
+    return follow_alone(rt, engine, lambda surface: list_pages(rt, engine, surface))
+
+
+def list_pages(rt: Runtime, engine: "Engine", surface: "Surface") -> "ListPage":
+    """What answers for the names of lists, in whatever role follows names."""
+    from refract.listed import ListPages  # noqa: PLC0415 - not in every role
+
+    return ListPages(rt, engine, surface)
 
 
 def _probes(engine: "Engine | None") -> dict[str, Probe]:
@@ -137,8 +147,9 @@ def _probes(engine: "Engine | None") -> dict[str, Probe]:
         return {}
 
     async def spool(rt: Runtime) -> None:  # noqa: ARG001 - every probe has this shape
-        if engine.spool.problem:
-            raise ClicksNotKept(reason=engine.spool.problem)
+        ailment = engine.spool.ailment()
+        if ailment is not None:
+            raise ClicksNotKept(reason=ailment)
 
     return {"spool": spool}
 

@@ -55,6 +55,9 @@ OWNED_READ = SIGNED_IN_READ.but({Who.OTHER: HIDDEN, Who.ADMIN_WITHOUT_SCOPE: HID
 OWNED_WRITE = OWNED_READ.but({**_WEAK, Who.RECIPIENT: SEEN})
 OWNED_TRANSFER = OWNED_WRITE.but({Who.CO_OWNER: SEEN})
 """The primary owner and administrators alone."""
+MADE_READ = PRIVATE_READ.but({Who.STRANGER: HIDDEN, Who.ADMIN: FINE})
+"""A list: its maker's, and administrators'. Strangers may be makers too, so nobody is asked to sign in for it."""
+MADE_WRITE = MADE_READ.but(_WEAK)
 ADMIN_READ = SIGNED_IN_READ.but({who: FORBIDDEN for who in Who if who not in (Who.STRANGER, *_DEAD, Who.ADMIN)})
 """Administrators with the scope for it. Unproven browsers of administrators have a test of their own."""
 ADMIN_WRITE = ADMIN_READ
@@ -67,7 +70,8 @@ class Row:
     profile: Profile
     json: Any = None
     """The body, or a function that makes one where no two requests may send the same."""
-    form: dict[str, str] | None = None
+    form: Any = None
+    """The same for a form."""
     query: dict[str, str] | None = None
     last: bool = False
     """Whoever succeeds is gone afterwards, so everybody begins in a world of their own."""
@@ -75,6 +79,10 @@ class Row:
     @property
     def body(self) -> Any:
         return self.json() if callable(self.json) else self.json
+
+    @property
+    def fields(self) -> Any:
+        return self.form() if callable(self.form) else self.form
 
 
 ROWS: dict[str, Row] = {
@@ -85,6 +93,8 @@ ROWS: dict[str, Row] = {
     "GET /favicon.ico": Row(OPEN),
     "GET /robots.txt": Row(OPEN),
     "GET /static/{digest}/{name}": Row(OPEN),
+    "GET /opensearch.xml": Row(OPEN),
+    "GET /manifest.webmanifest": Row(OPEN),
     "GET /api/openapi.json": Row(OPEN),
     "HEAD /api/openapi.json": Row(OPEN),
     # -- pages
@@ -142,13 +152,62 @@ ROWS: dict[str, Row] = {
     "POST /api/v1/resolve": Row(SIGNED_IN_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN}), json={"path": "/roadmap"}),
     "GET /app/links": Row(SIGNED_IN_READ),
     "POST /app/links": Row(SIGNED_IN_WRITE, form={"destination": "https://example.com/form"}),
+    "POST /app/links/bulk": Row(SIGNED_IN_WRITE, form={"act": "disable"}),
+    "POST /app/links/undo": Row(SIGNED_IN_WRITE),
+    "GET /app/links/new": Row(SIGNED_IN_READ.but({Who.OWNER_READ_ONLY: FORBIDDEN})),
+    "GET /app/links/try": Row(SIGNED_IN_READ, query={"destination": "https://example.com/{1}", "path": "a"}),
+    "GET /app/share": Row(SIGNED_IN_READ.but({Who.OWNER_READ_ONLY: FORBIDDEN}), query={"url": "https://example.com/shared"}),
     "GET /app/links/{link_id}": Row(OWNED_READ),
+    "GET /app/links/{link_id}/edit": Row(OWNED_READ.but({Who.RECIPIENT: SEEN, Who.OWNER_READ_ONLY: FORBIDDEN})),
+    "POST /app/links/{link_id}/names": Row(OWNED_WRITE, form=lambda: {"name": f"matrix-{token_hex(6)}"}),
+    "POST /app/links/{link_id}/names/{name}/release": Row(OWNED_WRITE),
+    "POST /app/links/{link_id}/owners": Row(OWNED_WRITE, form={"email": "otto@example.com"}),
+    "POST /app/links/{link_id}/owners/{user_id}/remove": Row(OWNED_WRITE),
+    "POST /app/links/{link_id}/shares": Row(OWNED_WRITE, form={"email": "otto@example.com"}),
+    "POST /app/links/{link_id}/shares/{user_id}/remove": Row(OWNED_WRITE),
+    "POST /app/links/{link_id}/transfer": Row(OWNED_TRANSFER, form={"email": "otto@example.com"}),
+    "POST /app/links/{link_id}/history/{version}/revert": Row(OWNED_WRITE),
     "POST /app/links/{link_id}": Row(OWNED_WRITE, form={"destination": "https://example.com/changed"}),
     "POST /app/links/{link_id}/{step}": Row(OWNED_WRITE),
+    "GET /app/omnibox": Row(SIGNED_IN_READ, query={"q": "road"}),
     "POST /app/omnibox": Row(SIGNED_IN_WRITE, form={"q": "https://example.com/typed"}),
+    "GET /app/go": Row(SIGNED_IN_READ, query={"q": "roadmap"}),
+    "GET /app/suggest": Row(OPEN_READ, query={"q": "road"}),
+    # -- lists
+    "GET /api/v1/lists": Row(OPEN_READ),
+    "POST /api/v1/lists": Row(OPEN_WRITE.but(_WEAK)),
+    "POST /api/v1/lists/claim": Row(SIGNED_IN_WRITE),
+    "GET /api/v1/lists/{list_id}": Row(MADE_READ),
+    "PATCH /api/v1/lists/{list_id}": Row(MADE_WRITE, json={"title": "From the matrix"}),
+    "DELETE /api/v1/lists/{list_id}": Row(MADE_WRITE),
+    "POST /api/v1/lists/{list_id}/entries": Row(MADE_WRITE, json={"url": "https://example.com/entry"}),
+    "PATCH /api/v1/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE, json={"title": "From the matrix"}),
+    "DELETE /api/v1/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE),
+    "PUT /api/v1/lists/{list_id}/order": Row(MADE_WRITE, json={"entry_ids": []}),
+    "POST /api/v1/lists/{list_id}/slug": Row(MADE_WRITE, json={"slug": "wished-for"}),
+    "POST /api/v1/lists/{list_id}/publish": Row(MADE_WRITE),
+    "POST /api/v1/lists/{list_id}/editions": Row(MADE_WRITE),
+    "GET /api/v1/public/lists/{slug}": Row(OPEN),
+    "GET /app/lists": Row(OPEN_READ),
+    "POST /app/lists": Row(OPEN_WRITE.but(_WEAK), form={"urls": "https://example.com/entry"}),
+    "POST /app/lists/claim": Row(SIGNED_IN_WRITE),
+    "GET /app/lists/availability": Row(OPEN),
+    "GET /app/lists/{list_id}": Row(MADE_READ),
+    "POST /app/lists/{list_id}": Row(MADE_WRITE, form={"title": "From a form"}),
+    "GET /app/lists/{list_id}/news": Row(MADE_READ),
+    "POST /app/lists/{list_id}/entries": Row(MADE_WRITE, form={"urls": "https://example.com/entry"}),
+    "POST /app/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE, form={"title": "From a form"}),
+    "POST /app/lists/{list_id}/entries/{entry_id}/{step}": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/order": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/slug": Row(MADE_WRITE, form={"slug": "wished-for"}),
+    "POST /app/lists/{list_id}/publish": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/editions": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/delete": Row(MADE_WRITE),
     # -- tags
     "GET /api/v1/tags": Row(SIGNED_IN_READ),
     "PATCH /api/v1/tags/{tag_id}": Row(ADMIN_WRITE, json={"color": "#123456"}),
+    "GET /app/tags": Row(SIGNED_IN_READ),
+    "POST /app/tags/{tag_id}": Row(ADMIN_WRITE, form={"color": "#123456"}),
     # -- administrators
     "GET /api/v1/admin/audit": Row(ADMIN_READ),
     "GET /api/v1/admin/users": Row(ADMIN_READ),
@@ -159,13 +218,17 @@ ROWS: dict[str, Row] = {
     "POST /api/v1/admin/jobs/{job_id}/retry": Row(ADMIN_WRITE),
     "GET /api/v1/admin/figures": Row(ADMIN_READ),
     "GET /api/v1/admin/links": Row(ADMIN_READ),
-    "GET /app/admin": Row(ADMIN_READ),
+    "GET /app/admin/people": Row(ADMIN_READ),
     "GET /app/admin/audit": Row(ADMIN_READ),
-    "GET /app/admin/jobs": Row(ADMIN_READ),
-    "POST /app/admin/jobs/{job_id}/retry": Row(ADMIN_WRITE),
     "POST /app/admin/people/{user_id}/delete": Row(ADMIN_WRITE, form={"links": "delete"}),
     "POST /app/admin/people/{user_id}/{step}": Row(ADMIN_WRITE),
     "GET /api/v1/admin/blocked-domains": Row(ADMIN_READ),
     "POST /api/v1/admin/blocked-domains": Row(ADMIN_WRITE, json={"domain": "bad.example"}),
     "DELETE /api/v1/admin/blocked-domains/{domain}": Row(ADMIN_WRITE),
+    "GET /app/admin": Row(ADMIN_READ),
+    "GET /app/admin/jobs": Row(ADMIN_READ),
+    "POST /app/admin/jobs/{job_id}/retry": Row(ADMIN_WRITE),
+    "GET /app/admin/blocked-domains": Row(ADMIN_READ),
+    "POST /app/admin/blocked-domains": Row(ADMIN_WRITE, form={"domain": "bad.example"}),
+    "POST /app/admin/blocked-domains/{domain}/remove": Row(ADMIN_WRITE),
 }

@@ -111,7 +111,7 @@ async def test_figures_and_the_queue_are_told(client: AsyncClient, root: dict[st
 
 
 @on_sqlite
-@pytest.mark.parametrize("path", ["/app/admin", "/app/admin?q=ada", "/app/admin?q=nobody", "/app/admin/jobs", "/app/admin/audit"])
+@pytest.mark.parametrize("path", ["/app/admin/people", "/app/admin/people?q=ada", "/app/admin/people?q=nobody", "/app/admin/audit"])
 async def test_the_screens_show(rt: Runtime, client: AsyncClient, root: dict[str, str], path: str) -> None:
     await _person(rt, "ada")
 

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from refract.analytics.figures import Figures
+from refract.jobs.models import Job
+from refract.links.models import LinkState
+from refract.links.queries import LinkQuestion, TagCount
+from refract.links.safety_models import BlockedDomain
+from refract.tags.models import Tag
 from refract.web.reading import Chapter, Field, Operation, Refusal
+from refract.web.vitals import Alive, Dependency, Readiness
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 HOSTILE = '"><script>alert(1)</script>'
@@ -48,7 +55,10 @@ TAGS = {"roadmap": [("planning", "#2f4bd6"), ("platform", "#11703f")], "wiki": [
 def link(name: str, destination: str, title: str = "", *, state: str = "active", clicks: int = 0) -> dict[str, Any]:
     seed = sum(map(ord, name))
     return {
+        "id": str(seed),
         "name": name,
+        "more_names": 1 if name == "roadmap" else 0,
+        "secure": name == "wiki",
         "href": f"/app/links/{seed}",
         "short_url": f"https://go.example.com/{name}",
         "destination": destination,
@@ -135,21 +145,9 @@ PEOPLE = [
     person(2, HOSTILE, "a-very-long-address-" + "x" * 60 + "@example.com", email_verified=False, plan="pro"),
     person(3, "", "", status="suspended"),
 ]
-TURNING: dict[str, Any] = {"next_url": "/app/admin?cursor=x", "first_url": None}
-DEAD_JOBS = [
-    {
-        "id": "1",
-        "kind": "links.recheck",
-        "last_error_code": "TIMEOUT",
-        "last_error_message": HOSTILE,
-        "attempt_count": 3,
-        "finished_at": NOW,
-    }
-]
+LAST: dict[str, Any] = {"here": "people", "next_url": None, "first_url": "/app/admin/people"}
+TURNING: dict[str, Any] = {"next_url": "/app/admin/people?cursor=x", "first_url": None}
 WRONG = {"name": "Give the key a name.", "confirm": "Type delete to show that you mean it."}
-DEPTH = [("links.recheck", "PENDING", 1204)]
-FIGURES: dict[str, Any] = {"accepted": 12045, "stored": 12000, "pending": 45, "not_kept": 0, "drift": []}
-DRIFTING = FIGURES | {"drift": ["The totals of links add up to 7, but 8 clicks on links are stored."]}
 AUDIT = [
     {"at": NOW, "actor_id": 361890234523648, "action": "key.created", "target": "refract_4fG7h2Kq", "detail": None},
     {"at": NOW, "actor_id": None, "action": "credentials.refused", "target": None, "detail": "14 attempts"},
@@ -200,20 +198,127 @@ API = [
     ),
     Chapter("admin", "For administrators.", []),
 ]
-LINK: dict[str, Any] = {
-    "link": {
-        "id": "361890234523648", "code": "s5KqmO6usg", "short_url": "https://go.example.com/roadmap", "names": ["roadmap", "plans"],
-        "destination": LINKS[0]["destination"], "title": "Plans", "notes": None, "tags": ["planning"], "redirect_status": 302,
-        "visibility": "unlisted", "status": "active", "expires_at": NOW, "created_at": NOW, "total_clicks": 1284, "bot_clicks": 96,
-        "owners": [{"name": "Ada", "primary": True}, {"name": "Sam", "primary": False}],
-    },
-    "name": "roadmap",
-    "may_edit": True,
-    "may_see_figures": True,
-    "versions": [{"action": "edited", "changes": {"title": ["a", "b"]}, "at": NOW}, {"action": "created", "changes": {}, "at": NOW}],
-    "qr_url": "/roadmap.qr",
+OWNERS = [
+    {"user_id": "1", "name": "Ada", "email": "ada@example.com", "primary": True},
+    {"user_id": "2", "name": HOSTILE, "email": "sam@example.com", "primary": False},
+]
+LINK_OUT: dict[str, Any] = {
+    "id": "361890234523648", "code": "s5KqmO6usg", "short_url": "https://go.example.com/roadmap", "names": ["roadmap", "plans"],
+    "destination": LINKS[0]["destination"], "title": "Plans", "notes": "Two\nlines " + HOSTILE, "tags": ["planning", HOSTILE],
+    "redirect_status": 302, "visibility": "public", "status": "active", "expires_at": NOW, "created_at": NOW, "updated_at": NOW,
+    "total_clicks": 1284, "bot_clicks": 96, "last_clicked_at": NOW, "flagged": True, "forward_query": True, "owners": OWNERS,
 }  # fmt: skip
-LIST: dict[str, Any] = {"q": "", "next_url": "/app/links?cursor=x", "first_url": None}
+VERSIONS = [
+    {"version": 3, "action": "edited", "who": "Ada", "at": NOW, "may_revert": False,
+     "changes": [("title", "none", HOSTILE), ("destination", "https://example.com/" + "old/" * 20, "https://example.com/")]},
+    {"version": 2, "action": "owner added", "who": HOSTILE, "at": NOW, "may_revert": True, "changes": []},
+    {"version": 1, "action": "created", "who": None, "at": NOW, "may_revert": True, "changes": []},
+]  # fmt: skip
+RIGHTS = dict.fromkeys(["view", "stats", "edit", "manage", "transfer"], True)
+LINK: dict[str, Any] = {
+    "link": LINK_OUT, "name": "roadmap", "colors": {"planning": "#2f4bd6"}, "rights": RIGHTS, "versions": VERSIONS,
+    "shares": [{"id": "3", "name": "Cleo", "email": "cleo@example.com"}], "qr_url": "/roadmap.qr",
+    "dry_run": {"leads_to": "https://docs.example.com/teams/x", "problem": None, "usage": None, "path": "", "name": "roadmap"},
+}  # fmt: skip
+SEEN: dict[str, Any] = LINK | {
+    "rights": RIGHTS | {"edit": False, "manage": False, "transfer": False}, "versions": [], "shares": [],
+    "dry_run": {"leads_to": None, "problem": "Nothing was given for {1}.", "usage": "/roadmap/{1}", "path": "", "name": "roadmap"},
+}  # fmt: skip
+FORM: dict[str, Any] = {
+    "statuses": [("302", "302 · changes are seen at once"), ("301", "301 · moved for good")],
+    "visibilities": [("unlisted", "Unlisted: whoever knows it may follow it"), ("public", "Public: everybody signed in finds it")],
+}
+
+
+def table(links: list[dict[str, Any]], q: str = "", **asked: Any) -> dict[str, Any]:
+    """The table of links with its filters."""
+    return {
+        "links": links,
+        "asked": LinkQuestion(q=q or None, **asked),
+        "filtered": bool(q or asked),
+        "q": q,
+        "states": [("active", 5), ("disabled", 1), ("expired", 1), ("deleted", 1_001)],
+        "all_count": 7,
+        "most_counted": 1_000,
+        "tags": [TagCount("planning", "planning", "#2f4bd6", 12), TagCount(HOSTILE, "hostile", "#b3261e", 3)] if links else [],
+        "sorts": [("created", "Newest"), ("clicks", "Most clicks")],
+        "owners": [("me", "Mine"), ("shared", "Shared with me"), ("public", "Everybody’s public")],
+        "address": lambda **changes: "/app/links?" + "&".join(f"{name}={value}" for name, value in changes.items()),
+        "may_act": True,
+        "next_url": "/app/links?cursor=x" if links else None,
+        "first_url": None,
+    }
+
+
+TAG_ROWS = [
+    Tag(id=1, name="planning", key="planning", color="#2F4BD6", usage_count=1284, last_used_at=NOW),
+    Tag(id=2, name=HOSTILE, key="hostile", color="#B3261E", usage_count=1, last_used_at=None),
+]
+TAGS_PAGE: dict[str, Any] = {
+    "sort": "usage",
+    "sorts": [("usage", "Most used"), ("name", "A to Z")],
+    "may_change": True,
+    "wrong": None,
+    "next_url": None,
+}
+READY = Readiness(
+    status="degraded",
+    version="0.1.0",
+    dependencies={
+        "database": Dependency(status="ok", latency_ms=0.4),
+        "redis": Dependency(status="down", latency_ms=None, detail="refused"),
+    },
+)
+ADMIN: dict[str, Any] = {"readiness": READY, "waiting": 12, "dead": 2, "oldest": 40, "here": "overview"}
+DEAD = Job(
+    id=7, kind="links.check_safety", attempt_count=3, finished_at=NOW, last_error_code="UNAVAILABLE",
+    last_error_message="The service did not answer. " * 8 + HOSTILE,
+)  # fmt: skip
+JOBS: dict[str, Any] = {"here": "jobs", "next_url": "/app/admin/jobs?cursor=x"}
+KINDS = [("links.check_safety", {"PENDING": 3, "IN_PROGRESS": 1, "FAILED": 0, "DEAD": 2})]
+BLOCKED = [
+    BlockedDomain(domain="bad.example", reason=HOSTILE, blocked_at=NOW),
+    BlockedDomain(domain="worse.example", reason="", blocked_at=NOW),
+]
+
+
+def entry(position: int, title: str | None, url: str, description: str | None = None, **more: Any) -> dict[str, Any]:
+    given = {"fetch_status": "success", "duplicate": False, "link_id": None, "state": "live", "clicks": 12 * position}
+    return {"id": str(1000 + position), "position": position, "title": title, "url": url, "description": description, **given, **more}
+
+
+ENTRIES = [
+    entry(1, "How we plan", LINKS[0]["destination"], "The one page to read before your first planning week."),
+    entry(2, None, "https://example.org/still/loading", fetch_status="pending"),
+    entry(3, HOSTILE, "https://wiki.example.com/w/index.php", HOSTILE, duplicate=True),
+    entry(4, None, "https://example.net/down", fetch_status="failed", state="blocked"),
+    entry(5, "読書会のお知らせ", "https://例え.テスト/読書会/2026", link_id="7", state="gone"),
+    entry(6, "Long " * 40, "https://example.com/" + "long/" * 40, "Long " * 100),
+]
+A_LIST: dict[str, Any] = {
+    "id": "361890234523648", "title": "Reading for new people", "description": "Start at the top.\nThen go on.", "slug": "reading",
+    "status": "draft", "edition": None, "created_at": NOW, "updated_at": NOW, "published_at": None, "url": None, "views": 0,
+    "entry_count": len(ENTRIES), "entries": ENTRIES,
+}  # fmt: skip
+PUBLISHED = A_LIST | {
+    "id": "2", "status": "published", "edition": 3, "published_at": NOW, "url": "https://go.example.com/reading", "views": 1284,
+}  # fmt: skip
+UNTITLED = A_LIST | {"id": "3", "title": None, "slug": None, "entry_count": 0, "entries": []}
+BUILDER: dict[str, Any] = {"settled": False, "waiting": [], "host": "go.example.com"}
+LISTS: dict[str, Any] = {"q": "", "next_url": None, "first_url": None, "claimable": []}
+WRONG = {"slug": "The name “reading” is already in use.", "urls": "exmaple: That is not an address that a browser could open."}
+TYPED, CLAIM, QR = {"urls": "exmaple"}, {"claimable": ["Books", "Music"]}, {"slug": "roadmap"}
+SHELF: dict[str, Any] = {
+    "list": PUBLISHED | {"latest_edition": 4},
+    "heading": "Reading for new people",
+    "entries": [one | {"title": one["title"] or "(No title)", "href": f"/reading/{one['position']}"} for one in ENTRIES],
+    "address": "https://go.example.com/reading",
+    "feeds": {"rss": "/reading.rss", "json": "/reading.json", "md": "/reading.md"},
+    "qr_url": "/roadmap.qr",
+    "all_addresses": "\n".join(one["url"] for one in ENTRIES),
+    "older": 2,
+    "newer": 4,
+}
 
 PAGES: dict[str, Page] = {
     "landing": page("landing.html", "Refract", path="/"),
@@ -264,17 +369,75 @@ PAGES: dict[str, Page] = {
         **SETTINGS,
     ),
     "settings-new-key": page("settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY, **SETTINGS),
-    "admin-people": page("admin_people.html", "People", ADA, path="/app/admin", people=PEOPLE, q="", **TURNING),
-    "admin-people-none": page("admin_people.html", "People", ADA, path="/app/admin", people=[], q="nobody", problem="No.", **TURNING),
-    "admin-jobs": page("admin_jobs.html", "Work", ADA, "/app/admin/jobs", jobs=DEAD_JOBS, depth=DEPTH, figures=FIGURES, **TURNING),
-    "admin-jobs-none": page("admin_jobs.html", "Work", ADA, "/app/admin/jobs", jobs=[], depth=[], figures=DRIFTING, **TURNING),
-    "admin-audit": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", lines=AUDIT, **TURNING),
-    "admin-audit-none": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", lines=[], **TURNING),
-    "links": page("links.html", "Links", ADA, path="/app/links", links=LINKS, **LIST),
-    "links-empty": page("links.html", "Links", SAM, path="/app/links", links=[], **LIST),
-    "links-nothing-found": page("links.html", "Links", SAM, path="/app/links", links=[], **(LIST | {"q": "raodmap"})),
+    "admin-people": page("admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=PEOPLE, q="", **TURNING),
+    "admin-people-none": page(
+        "admin_people.html", "People", ADA, path="/app/admin/people", people=[], q="nobody", problem="No.", **TURNING
+    ),
+    "admin-audit": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=AUDIT, **TURNING),
+    "admin-audit-none": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=[], **TURNING),
+    "links": page("links.html", "Links", ADA, path="/app/links", **table(LINKS)),
+    "links-filtered": page("links.html", "Links", ADA, path="/app/links", **table(LINKS[:2], tag="planning", status=LinkState.ACTIVE)),
+    "links-empty": page("links.html", "Links", SAM, path="/app/links", **table([])),
+    "links-nothing-found": page("links.html", "Links", SAM, path="/app/links", **table([], "raodmap")),
     "link": page("link.html", "/roadmap", ADA, path="/app/links/1", **LINK),
-    "link-refused": page("link.html", "/roadmap", SAM, path="/app/links/1", errors={"step": "The link is expired."}, **LINK),
+    "lists": page("lists.html", "Lists", ADA, path="/app/lists", lists=[A_LIST, PUBLISHED, UNTITLED], **(LISTS | CLAIM)),
+    "lists-empty": page("lists.html", "Lists", SAM, path="/app/lists", lists=[], **LISTS),
+    "lists-stranger": page("lists.html", "Lists", path="/app/lists", lists=[A_LIST], errors=WRONG, values=TYPED, **LISTS),
+    "list": page("list.html", "Reading for new people", ADA, path="/app/lists/1", list=A_LIST, **BUILDER),
+    "list-stranger": page("list.html", "Untitled list", path="/app/lists/1", list=UNTITLED, errors=WRONG, values=TYPED, **BUILDER),
+    "list-edition": page("list.html", "Reading for new people", SAM, path="/app/lists/1", list=A_LIST, **(BUILDER | {"settled": True})),
+    "list-published": page("list.html", "Reading for new people", ADA, path="/app/lists/2", list=PUBLISHED | QR, **BUILDER),
+    "list-public": page("list_public.html", "Reading for new people", path="/reading", **SHELF),
+    "link-seen": page("link.html", "/roadmap", SAM, path="/app/links/1", **SEEN),
+    "link-form-new": page("link_form.html", "New link", SAM, path="/app/links/new", link=None, values={}, errors=FIRST_ERRORS, **FORM),
+    "link-form": page(
+        "link_form.html",
+        "Edit",
+        SAM,
+        path="/app/links/1/edit",
+        link=LINK_OUT,
+        values=LINK_OUT | {"destination": "https://e.com/{1}"},
+        errors={},
+        **FORM,
+    ),
+    "tags": page("tags.html", "Tags", ADA, path="/app/tags", tags=TAG_ROWS, most=1284, q="", **TAGS_PAGE),
+    "tags-wrong": page(
+        "tags.html", "Tags", ADA, path="/app/tags", tags=TAG_ROWS, most=1, q="", **(TAGS_PAGE | {"wrong": ("2", "x", "That tag exists.")})
+    ),
+    "tags-empty": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="", **TAGS_PAGE),
+    "tags-nothing-found": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="x", **TAGS_PAGE),
+    "admin": page(
+        "admin.html", "Admin", ADA, path="/app/admin", alive=Alive(version="0.1.0"), figures=Figures(9, 1, 0, 9, 9, 9, 9, ()), **ADMIN
+    ),
+    "admin-drift": page(
+        "admin.html",
+        "Admin",
+        ADA,
+        path="/app/admin",
+        alive=Alive(version="0.1.0", problems=["The disk is nearly full."]),
+        figures=Figures(9, 1, 3, 8, 9, 9, 9, ("x.bad",)),
+        **ADMIN,
+    ),
+    "admin-jobs": page("admin_jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=KINDS, dead=[DEAD], **JOBS),
+    "admin-jobs-none": page("admin_jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=[], dead=[], **(JOBS | {"next_url": None})),
+    "admin-blocked": page("admin_blocked.html", "Blocked domains", ADA, path="/app/admin/blocked-domains", here="blocked", domains=BLOCKED),
+    "admin-blocked-none": page(
+        "admin_blocked.html",
+        "Blocked domains",
+        ADA,
+        path="/app/admin/x",
+        here="blocked",
+        domains=[],
+        errors={"domain": "That is no domain."},
+    ),
+    "link-refused": page(
+        "link.html",
+        "/roadmap",
+        SAM,
+        path="/app/links/1",
+        errors={"step": "The link is expired.", "owner": "Nobody has that address."},
+        **LINK,
+    ),
     "api-docs": page("api_docs.html", "API", path="/api/docs", chapters=API, paragraphs=["Everything the web app can do, for programs."]),
     "parts": page("gallery_parts.html", "Parts", ADA, path="/app/links", links=LINKS, hours=HOURS, toasts=SAID, now=NOW, omnibox_live=True),
 }

@@ -1,1 +1,1 @@
-"""OPERATORS: people, jobs, the audit log, figures."""
+"""For whoever runs the server: people, jobs, blocked domains, health, the audit log, figures that add up."""

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import func, select
 
 from refract.analytics.frames import LINK_CLICK
 from refract.analytics.models import ClickEvent, SpoolCheckpoint
 from refract.analytics.spool_reader import Position, not_kept, pending, spools, what_was_set_aside
+from refract.analytics.state import state_of
+from refract.analytics.sums import DayFigures, days_that_differ, links_that_differ, rolled_up
 from refract.core.db import ReadSession
 from refract.core.runtime import Runtime
 from refract.links.models import LinkTotals
@@ -29,8 +32,14 @@ class Figures:
     """People and bots in the totals of all links."""
     link_events: int
     """Rows of events that are clicks on links."""
+    rolled_up: int
+    """Clicks in the roll-ups, each once, and those that have outlived all roll-ups."""
     unreadable: tuple[str, ...]
     """Files with bytes that could not be read as clicks."""
+    days: tuple[DayFigures, ...] = ()
+    """Days whose events and roll-ups differ."""
+    links: int = 0
+    """Links whose roll-ups and totals differ."""
 
     @property
     def accepted(self) -> int:
@@ -44,6 +53,11 @@ class Figures:
             found.append(f"The spools gave {self.stored} clicks, but {self.events} events are stored.")
         if self.totals != self.link_events:
             found.append(f"The totals of links add up to {self.totals}, but {self.link_events} clicks on links are stored.")
+        if self.stored != self.rolled_up:
+            found.append(f"The spools gave {self.stored} clicks, but the roll-ups hold {self.rolled_up}.")
+        found += [f"On {day.day} there are {day.events} events, but the roll-ups hold {day.rolled_up} clicks." for day in self.days]
+        if self.links:
+            found.append(f"The roll-ups of {self.links} links do not add up to their totals.")
         found += [f"Clicks that could not be read are kept in {path}." for path in self.unreadable]
         return found
 
@@ -52,19 +66,27 @@ async def add_up(rt: Runtime, root: Path | None = None) -> Figures:
     """Count everything. All database figures come from one snapshot."""
     root = root or rt.settings.effective_spool_dir
     async with rt.db.read() as session:
-        if session.dialect != "sqlite":
-            await session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+        state = await state_of(session)
         places = {row.spool_id: row for row in await session.scalars(select(SpoolCheckpoint))}
-        stored = sum(row.stored for row in places.values())
-        events = await _count(session, None)
-        link_events = await _count(session, LINK_CLICK)
         totals = await session.scalar(select(func.coalesce(func.sum(LinkTotals.total_clicks + LinkTotals.bot_clicks), 0)))
+        counted: dict[str, Any] = {
+            "events": await _count(session, None),
+            "link_events": await _count(session, LINK_CLICK),
+            "totals": int(totals or 0),
+            "rolled_up": await rolled_up(session, state),
+            "days": await days_that_differ(session, state),
+            "links": 0 if state.outlived else await links_that_differ(session, state),
+        }
     waiting = 0
     for spool in spools(root):
         row = places.get(spool.id)
         waiting += pending(spool, Position(row.segment, row.place) if row else Position()).clicks
     return Figures(
-        stored, waiting, not_kept(root), events, int(totals or 0), link_events, tuple(str(path.name) for path in what_was_set_aside(root))
+        stored=sum(row.stored for row in places.values()),
+        pending=waiting,
+        not_kept=not_kept(root),
+        unreadable=tuple(str(path.name) for path in what_was_set_aside(root)),
+        **counted,
     )
 
 

@@ -6,7 +6,7 @@ import structlog
 import typer
 
 from refract import __version__
-from refract.cli import admin, export, imports, keys, links, migrate, serve, shorten, signin, verify
+from refract.cli import admin, demo, export, imports, keys, links, migrate, serve, shorten, signin, verify
 from refract.core.errors import RefractError
 from refract.core.faults import meaning
 
@@ -20,6 +20,7 @@ app.command("serve")(serve.serve)
 app.command("signin-link")(signin.signin_link)
 app.command("migrate")(migrate.migrate)
 app.command("verify")(verify.verify)
+app.command("demo")(demo.demo)
 app.add_typer(keys.app, name="keys")
 app.command("shorten")(shorten.shorten)
 app.add_typer(links.app, name="links")

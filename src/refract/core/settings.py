@@ -101,6 +101,12 @@ class Settings(BaseSettings):
     creates_per_hour: int = Field(default=100, ge=0)
     """Links one person may create in an hour; `0` sets no limit. Administrators are exempt."""
 
+    anonymous_lists_per_hour: int = Field(default=20, ge=0)
+    """Lists that visitors without an account may start in an hour, per client network; `0` sets no limit."""
+
+    anonymous_entries_per_hour: int = Field(default=200, ge=0)
+    """Entries that visitors without an account may add to lists in an hour, per client network; `0` sets no limit."""
+
     key_requests_per_hour: int = Field(default=1000, ge=0)
     """Requests one API key may make in an hour; `0` sets no limit."""
 
@@ -169,6 +175,19 @@ class Settings(BaseSettings):
 
     log_format: Literal["auto", "json", "text"] = "auto"
     """`json` for machines, `text` for people, `auto` picks text on a terminal."""
+
+    geoip_path: Path | None = None
+    """A `.mmdb` file that says where networks are, by country or by city, in MaxMind's layout or DB-IP's. A replaced file is noticed
+    within seconds. Left out: the country alone, by the assignments of the internet registries."""
+
+    stats_quarter_days: int = Field(default=30, ge=2, le=3650)
+    """Days for which figures are kept by the quarter hour; older ones are by the UTC day."""
+
+    stats_day_days: int = Field(default=365, ge=31, le=36500)
+    """Days for which figures are kept by the UTC day, rounded up to whole months; older ones are by the month."""
+
+    stats_month_days: int = Field(default=1826, ge=31, le=36500)
+    """Days for which figures are kept by the month; older ones are dropped, the totals of links stay."""
 
     metrics_token: SecretStr | None = None
     """When set, `/metrics` answers only to `Authorization: Bearer` with this token."""

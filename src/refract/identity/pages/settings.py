@@ -110,7 +110,7 @@ async def revoke_key(key_id: Id, actor: Writer, rt: Rt) -> Response:
 
 
 async def _settings(
-    request: Request, actor: Actor, rt: Runtime, *, status: int = 200, profile: dict[str, Any] | None = None, **context: object
+    request: Request, actor: Actor, rt: Runtime, *, status: int = 200, profile: dict[str, Any] | None = None, **context: Any
 ) -> HTMLResponse:
     async with rt.db.read() as session:
         mine = await keys.keys_of(session, actor.user, revoked_too=True)

@@ -1,4 +1,4 @@
-"""The operators' screens: people, background work, the audit log. Plain forms, each step asked for again."""
+"""The operators' screens about people: who there is, what they may, and what was done. Plain forms, each step asked for again."""
 
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -9,7 +9,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from refract.admin import queries, service
 from refract.admin.queries import PeopleQuestion
 from refract.admin.schemas import Links, PersonPatch
-from refract.analytics.figures import add_up
 from refract.core.errors import RefractError
 from refract.core.page import Cursors
 from refract.core.runtime import Runtime
@@ -20,7 +19,6 @@ from refract.identity.models import User
 from refract.identity.people import person_by_email
 from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
-from refract.jobs import queries as jobs
 from refract.web.toolkit import Cursor, Rt, page_router
 
 router = page_router()
@@ -36,7 +34,7 @@ _STEPS: dict[str, PersonPatch] = {
 }
 
 
-@router.get("/app/admin")
+@router.get("/app/admin/people")
 async def people_page(
     request: Request, actor: Admin, rt: Rt, cursor: Cursor = None, q: Annotated[str, Query(max_length=255)] = ""
 ) -> Response:
@@ -57,7 +55,7 @@ async def delete_person(
         if refused.status >= 500:
             raise
         return await _people(request, actor, rt, refused=refused)
-    return RedirectResponse("/app/admin", 303)
+    return RedirectResponse("/app/admin/people", 303)
 
 
 @router.post("/app/admin/people/{user_id}/{step}")
@@ -69,33 +67,7 @@ async def change_person(user_id: Id, step: Step, request: Request, actor: Admin,
         if refused.status >= 500:
             raise
         return await _people(request, actor, rt, refused=refused)
-    return RedirectResponse("/app/admin", 303)
-
-
-@router.get("/app/admin/jobs")
-async def jobs_page(request: Request, actor: Admin, rt: Rt, cursor: Cursor = None) -> Response:
-    """How full the queue is, what is dead, and whether the figures add up."""
-    async with rt.db.read() as session:
-        page = await jobs.dead_jobs(session, Cursors(rt.secret), cursor=cursor, limit=PER_PAGE)
-        depth = await jobs.depth(session)
-    return respond(
-        request,
-        actor,
-        "admin_jobs.html",
-        page_title="Background work",
-        jobs=page.items,
-        depth=[(kind, status, count) for (status, kind), count in sorted(depth.items())],
-        figures=await add_up(rt),
-        **_turning("/app/admin/jobs", {}, cursor, page.next_cursor),
-    )
-
-
-@router.post("/app/admin/jobs/{job_id}/retry")
-async def retry_job(job_id: Id, actor: Admin, rt: Rt) -> Response:
-    async with rt.db.write() as session:
-        job = await jobs.retry(session, rt, job_id)
-        await audit.note(session, rt, "job.retried", actor=actor.user, target=str(job_id), detail=job.kind)
-    return RedirectResponse("/app/admin/jobs", 303)
+    return RedirectResponse("/app/admin/people", 303)
 
 
 @router.get("/app/admin/audit")
@@ -104,7 +76,7 @@ async def audit_page(request: Request, actor: Admin, rt: Rt, cursor: Cursor = No
     async with rt.db.read() as session:
         page = await audit.read_log(session, Cursors(rt.secret), limit=PER_PAGE, cursor=cursor)
     turning = _turning("/app/admin/audit", {}, cursor, page.next_cursor)
-    return respond(request, actor, "admin_audit.html", page_title="Audit log", lines=page.items, **turning)
+    return respond(request, actor, "admin_audit.html", page_title="Audit log", here="audit", lines=page.items, **turning)
 
 
 async def _people(
@@ -118,10 +90,11 @@ async def _people(
         "admin_people.html",
         status=refused.status if refused else 200,
         page_title="People",
+        here="people",
         people=[_row(one) for one in page.items],
         q=q,
         problem=refused.message if refused else None,
-        **_turning("/app/admin", {"q": q} if q else {}, cursor, page.next_cursor),
+        **_turning("/app/admin/people", {"q": q} if q else {}, cursor, page.next_cursor),
     )
 
 
