@@ -206,3 +206,19 @@ async def test_an_export_of_nothing_is_a_whole_document_too(rt: Runtime, client:
         key = by_key(await make.key(session, rt, await make.person(session, rt)))
 
     assert (await client.get("/api/v1/me/export", headers=key)).json()["links"] == []
+
+
+@on_sqlite
+async def test_lists_go_along_and_go(rt: Runtime, client: AsyncClient) -> None:
+    """Upper features take part: the export has them, and with the account they are gone, published or not."""
+    _, headers = await _canary(rt, client)
+    made = await client.post("/api/v1/lists", headers=headers, json={"title": f"{CANARY} list"})
+    assert made.status_code == 201, made.text
+    added = await client.post(f"/api/v1/lists/{made.json()['id']}/entries", headers=headers, json={"url": f"https://{CANARY}.example.com/"})
+    assert added.status_code in (200, 201), added.text
+    (one,) = (await client.get("/api/v1/me/export", headers=headers)).json()["lists"]
+    assert (one["title"], [entry["url"] for entry in one["entries"]]) == (f"{CANARY} list", [f"https://{CANARY}.example.com/"])
+
+    assert (await client.delete("/api/v1/me", headers=headers)).status_code == 204
+
+    assert CANARY not in await dump(rt)
