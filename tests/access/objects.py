@@ -15,6 +15,9 @@ from sqlalchemy import select
 from refract.identity import keys, sessions
 from refract.identity.models import BrowserSession, Scope
 from refract.jobs.models import Job, JobStatus
+from refract.library import service as items
+from refract.library.enrich.material import Proposal
+from refract.library.schemas import ItemCreate
 from refract.links import service as links
 from refract.links.access import Who as Standing
 from refract.links.blocking import block_domain
@@ -204,11 +207,42 @@ async def _list(world: World, *urls: str) -> str:
         return str((await make.list_of(session, world.rt, ListMaker(world.owner.id), *urls)).id)
 
 
+@object_for("dimension", absent="countries")
+async def a_dimension(world: World) -> str:
+    return "countries"
+
+
 @object_for("tag_id")
 async def a_shared_tag(world: World) -> str:
     await _link(world)
     async with world.rt.db.read() as session:
         return str(await session.scalar(select(Tag.id).where(Tag.key == "object")))
+
+
+@object_for("item_id")
+async def an_item(world: World) -> str:
+    """Described, and waiting for its owner's word."""
+    return str(await _item(world, failed=False))
+
+
+@object_for("/api/v1/items/{item_id}/retry#item_id")
+async def a_failed_item(world: World) -> str:
+    return str(await _item(world, failed=True))
+
+
+async def _item(world: World, *, failed: bool) -> int:
+    async with world.rt.db.write() as session:
+        item = (await items.capture(session, world.rt, world.owner, ItemCreate(text="A thought."))).item
+        if failed:
+            await items.failed(session, world.rt, item, "The address could not be reached.")
+        else:
+            await items.proposed(session, world.rt, item, Proposal("A thought", None, []), final=True)
+        return item.id
+
+
+@object_for("/api/v1/admin/users/{user_id}/quota#user_id")
+async def a_person(world: World) -> str:
+    return str(world.owner.id)
 
 
 @object_for("domain", absent="not-blocked.example")

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from refract.analytics.archive import archived
 from refract.analytics.frames import LINK_CLICK
 from refract.analytics.models import ClickEvent, SpoolCheckpoint
 from refract.analytics.spool_reader import Position, not_kept, pending, spools, what_was_set_aside
@@ -27,11 +28,11 @@ class Figures:
     not_kept: int
     """Answered while the disk was full."""
     events: int
-    """Rows of events."""
+    """Rows of events, in the database and in the archive."""
     totals: int
     """People and bots in the totals of all links."""
     link_events: int
-    """Rows of events that are clicks on links."""
+    """Those of them that are clicks on links."""
     rolled_up: int
     """Clicks in the roll-ups, each once, and those that have outlived all roll-ups."""
     unreadable: tuple[str, ...]
@@ -40,6 +41,8 @@ class Figures:
     """Days whose events and roll-ups differ."""
     links: int = 0
     """Links whose roll-ups and totals differ."""
+    absent: tuple[str, ...] = ()
+    """Files of the archive that are not where they should be."""
 
     @property
     def accepted(self) -> int:
@@ -58,6 +61,7 @@ class Figures:
         found += [f"On {day.day} there are {day.events} events, but the roll-ups hold {day.rolled_up} clicks." for day in self.days]
         if self.links:
             found.append(f"The roll-ups of {self.links} links do not add up to their totals.")
+        found += [f"The archive lacks the file {name}." for name in self.absent]
         found += [f"Clicks that could not be read are kept in {path}." for path in self.unreadable]
         return found
 
@@ -69,9 +73,10 @@ async def add_up(rt: Runtime, root: Path | None = None) -> Figures:
         state = await state_of(session)
         places = {row.spool_id: row for row in await session.scalars(select(SpoolCheckpoint))}
         totals = await session.scalar(select(func.coalesce(func.sum(LinkTotals.total_clicks + LinkTotals.bot_clicks), 0)))
+        old = await archived(session)
         counted: dict[str, Any] = {
-            "events": await _count(session, None),
-            "link_events": await _count(session, LINK_CLICK),
+            "events": await _count(session, None) + old.events,
+            "link_events": await _count(session, LINK_CLICK) + old.link_events,
             "totals": int(totals or 0),
             "rolled_up": await rolled_up(session, state),
             "days": await days_that_differ(session, state),
@@ -85,6 +90,7 @@ async def add_up(rt: Runtime, root: Path | None = None) -> Figures:
         stored=sum(row.stored for row in places.values()),
         pending=waiting,
         not_kept=not_kept(root),
+        absent=tuple(name for name in old.names if not (rt.settings.effective_archive_dir / name).is_file()),
         unreadable=tuple(str(path.name) for path in what_was_set_aside(root)),
         **counted,
     )

@@ -4,10 +4,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, ColumnElement, Table, and_, cast, extract, func, or_, select
 
+from refract.analytics.archive_models import ArchiveFile
 from refract.analytics.cover import State
 from refract.analytics.frames import LINK_CLICK
 from refract.analytics.grains import DAY, HOUR, MONTH, QUARTER, SECONDS, moment_of
 from refract.analytics.models import ClickEvent, ClickRollup
+from refract.core.clock import EPOCH
 from refract.core.db import ReadSession
 from refract.links.models import LinkTotals
 
@@ -40,6 +42,9 @@ async def days_that_differ(session: ReadSession, state: State) -> tuple[DayFigur
     """Compared where both are kept: events by their day, and quarter hours."""
     first = moment_of(state.quarters_from)
     events = await _by_day(session, _day_of(session), func.count(), ClickEvent.at >= first)
+    for file in await session.scalars(select(ArchiveFile).where(ArchiveFile.day >= first.date())):
+        number = (file.day - EPOCH.date()).days
+        events[number] = events.get(number, 0) + file.events
     summed = func.sum(_ROLLUPS.c.people + _ROLLUPS.c.bots)
     kept = await _by_day(session, _START // SECONDS[DAY], summed, _ROLLUPS.c.grain == QUARTER, _ROLLUPS.c.start >= first)
     differ = sorted(day for day in events.keys() | kept.keys() if events.get(day, 0) != kept.get(day, 0))

@@ -139,6 +139,28 @@ class Settings(BaseSettings):
     fetch_ports: Annotated[tuple[int, ...], NoDecode] = (80, 443)
     """Ports (separated by commas) that pages may be fetched from at public addresses."""
 
+    # -- the library's assistant
+    model_url: str | None = None
+    """An OpenAI-compatible endpoint such as `http://127.0.0.1:11434/v1`, which describes items. Left out: only the offline tier does."""
+
+    model_name: str | None = None
+    """The model to ask there, such as `llama3.2`."""
+
+    model_key: SecretStr | None = None
+    """The key that the endpoint asks for, if it does."""
+
+    model_timeout_seconds: float = Field(default=30.0, gt=0, le=600)
+    """How long the model may take over one item; then the offline tier's word stands."""
+
+    model_concurrency: int = Field(default=2, ge=1, le=100)
+    """Questions that one process asks the model at a time."""
+
+    quota_free: int = Field(default=50, ge=0)
+    """Items a day (by UTC) that the model describes for somebody on the free plan."""
+
+    quota_pro: int = Field(default=500, ge=0)
+    """Items a day (by UTC) that the model describes for somebody on the pro plan."""
+
     # -- the redirect engine
     cached_links: int = Field(default=100_000, ge=16)
     """Links each process keeps ready in memory."""
@@ -158,6 +180,16 @@ class Settings(BaseSettings):
 
     spool_sync: Literal["never", "always"] = "never"
     """`never` survives the death of the process; `always` also waits for the disk, which survives the loss of power and costs speed."""
+
+    # -- old clicks
+    archive_dir: Path | None = None
+    """Where events of old days lie as column files; web and worker share it. Left out: `archive` in the data directory."""
+
+    event_days: int = Field(default=7, ge=1)
+    """Whole days for which single click events stay in the database, before they become a column file each."""
+
+    archive_days: int = Field(default=1826, ge=1)
+    """Days after which the column file of a day is dropped."""
 
     # -- background work
     job_lease_seconds: float = Field(default=60.0, ge=1)
@@ -235,6 +267,14 @@ class Settings(BaseSettings):
             raise ValueError(problem)
         return value
 
+    @field_validator("model_url")
+    @classmethod
+    def _model(cls, value: str | None) -> str | None:
+        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+            problem = "write the address up to the version, such as http://127.0.0.1:11434/v1"
+            raise ValueError(problem)
+        return value.rstrip("/") if value else None
+
     @field_validator("redis_url")
     @classmethod
     def _redis(cls, value: str | None) -> str | None:
@@ -256,6 +296,13 @@ class Settings(BaseSettings):
     def _issuers(cls, value: dict[str, Issuer]) -> dict[str, Issuer]:
         check_names(value)
         return value
+
+    @model_validator(mode="after")
+    def _model_is_named(self) -> Self:
+        if self.model_url is not None and not self.model_name:
+            problem = "REFRACT_MODEL_URL needs REFRACT_MODEL_NAME, the model to ask there"
+            raise ValueError(problem)
+        return self
 
     @model_validator(mode="after")
     def _several_processes(self) -> Self:
@@ -306,6 +353,10 @@ class Settings(BaseSettings):
     @property
     def effective_spool_dir(self) -> Path:
         return self.spool_dir or self.data_dir / "spool"
+
+    @property
+    def effective_archive_dir(self) -> Path:
+        return self.archive_dir or self.data_dir / "archive"
 
 
 def _port_fits(parts: SplitResult) -> bool:

@@ -1,10 +1,13 @@
 """Every table of every feature, imported in one place: for migrations' tests, `move`, `backup` and `verify`."""
 
+from refract.analytics import archive_models as analytics_archive
 from refract.analytics import models as analytics
 from refract.core.leases import WorkerId
 from refract.core.types import Model
 from refract.identity import models as identity
 from refract.jobs import models as jobs
+from refract.library import models as library
+from refract.library import quota_models as library_quota
 from refract.links import models as links
 from refract.links import safety_models as links_safety
 from refract.lists import models as lists
@@ -24,9 +27,12 @@ def ingest_tables() -> list[str]:
 __all__ = [
     "WorkerId",
     "analytics",
+    "analytics_archive",
     "identity",
     "ingest_tables",
     "jobs",
+    "library",
+    "library_quota",
     "links",
     "links_safety",
     "lists",

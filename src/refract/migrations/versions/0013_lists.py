@@ -3,7 +3,7 @@
 from refract.migrations.steps import Moment, create_index, create_table, drop_table, sa, text_key
 
 revision = "0013"
-down_revision = "0011"
+down_revision = "0012"
 
 
 def upgrade() -> None:

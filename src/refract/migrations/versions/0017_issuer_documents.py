@@ -3,7 +3,7 @@
 from refract.migrations.steps import Moment, create_table, drop_table, sa, text_key
 
 revision = "0017"
-down_revision = "0013"
+down_revision = "0014"
 
 
 def upgrade() -> None:
