@@ -17,8 +17,10 @@ from refract import __version__
 from refract.admin import api as admin_api
 from refract.admin import pages as admin_pages
 from refract.analytics import api as analytics_api
+from refract.analytics import pages as analytics_pages
 from refract.core.errors import RefractError, Unauthenticated, Unavailable
 from refract.core.runtime import Runtime
+from refract.home import api as home_api
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
 from refract.identity import pages as identity_pages
@@ -78,7 +80,15 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 
 
 PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, builder.router, admin_pages.router)
-API = (*identity_api.ROUTERS, *links_api.ROUTERS, *analytics_api.ROUTERS, *lists_api.ROUTERS, *library_api.ROUTERS, *admin_api.ROUTERS)
+API = (
+    *identity_api.ROUTERS,
+    *links_api.ROUTERS,
+    *analytics_api.ROUTERS,
+    *lists_api.ROUTERS,
+    *library_api.ROUTERS,
+    *admin_api.ROUTERS,
+    *home_api.ROUTERS,
+)
 
 PARTS = (link_leaving.PART, list_leaving.PART, library_leaving.PART)
 """What each feature keeps of a person, for the export of everything and for the deletion of an account."""
@@ -104,6 +114,8 @@ def build_api(rt: Runtime) -> FastAPI:
     api.state.parts = PARTS
     for router in (*PAGES, *API, redirect_api.router):
         api.include_router(router)
+    figures = rt.part(link_pages.Figures)
+    figures.of_link, figures.sparks = analytics_pages.of_link, analytics_pages.sparks
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))
     api.openapi = cache(partial(_describe, api, rt.settings.public_url))  # type: ignore[method-assign]

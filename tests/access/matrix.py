@@ -173,6 +173,7 @@ ROWS: dict[str, Row] = {
     "POST /app/links/{link_id}/{step}": Row(OWNED_WRITE),
     "GET /app/omnibox": Row(SIGNED_IN_READ, query={"q": "road"}),
     "POST /app/omnibox": Row(SIGNED_IN_WRITE, form={"q": "https://example.com/typed"}),
+    "GET /api/v1/search": Row(SIGNED_IN_READ, query={"q": "road"}),
     "GET /app/go": Row(SIGNED_IN_READ, query={"q": "roadmap"}),
     "GET /app/suggest": Row(OPEN_READ, query={"q": "road"}),
     # -- lists

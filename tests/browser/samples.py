@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 from refract.analytics.figures import Figures
@@ -220,6 +221,41 @@ LINK: dict[str, Any] = {
     "shares": [{"id": "3", "name": "Cleo", "email": "cleo@example.com"}], "qr_url": "/roadmap.qr",
     "dry_run": {"leads_to": "https://docs.example.com/teams/x", "problem": None, "usage": None, "path": "", "name": "roadmap"},
 }  # fmt: skip
+
+
+def breakdown(*counts: tuple[str, str, int]) -> SimpleNamespace:
+    total = sum(count for _, _, count in counts) or 1
+    items = [{"value": value, "label": label, "clicks": count, "share": count / total} for value, label, count in counts]
+    return SimpleNamespace(items=items, other=total // 10, total=total)
+
+
+DAYS = [12 + (day * 37) % 29 + day for day in range(30)]
+FIGURES: dict[str, Any] = {
+    "base": "/app/links/1",
+    "ranges": [("1d", "24 hours"), ("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days"), ("12m", "12 months")],
+    "range": "30d",
+    "steps": [("hour", "by hour"), ("day", "by day")],
+    "step": "day",
+    "begin": "2026-02-13",
+    "end": "2026-03-15",
+    "totals": {"clicks": 1284, "uniques": 611, "bots": 96},
+    "previous": {"clicks": 1041, "uniques": 633, "bots": 80},
+    "all_time": 20417,
+    "chart": {"at": [1771027200 + 86_400 * day for day in range(30)], "clicks": DAYS, "previous": DAYS[::-1], "zone": "UTC"},
+    "rows": [(f"{day + 1} Mar", clicks, clicks // 2, 3) for day, clicks in enumerate(DAYS)],
+    "parts": {
+        "countries": breakdown(
+            ("DE", "Germany", 412), ("US", "United States", 330), ("IN", "India", 120), ("BR", "Brazil", 44), ("ZA", "South Africa", 3)
+        ),
+        "referrers": breakdown(("", "Direct", 700), ("news.example.com", "news.example.com", 210), ("x", HOSTILE, 12)),
+        "devices": breakdown(("desktop", "Desktop", 800), ("mobile", "Mobile", 484)),
+        "browsers": breakdown(("chrome", "Chrome", 800), ("firefox", "Firefox", 300)),
+        "systems": breakdown(),
+        "campaigns": breakdown(("spring", "spring", 90)),
+    },
+    "live": None,
+    "export": "/api/v1/links/1/stats/export?from=2026-02-13",
+}
 SEEN: dict[str, Any] = LINK | {
     "rights": RIGHTS | {"edit": False, "manage": False, "transfer": False}, "versions": [], "shares": [],
     "dry_run": {"leads_to": None, "problem": "Nothing was given for {1}.", "usage": "/roadmap/{1}", "path": "", "name": "roadmap"},
@@ -380,6 +416,7 @@ PAGES: dict[str, Page] = {
     "links-empty": page("links.html", "Links", SAM, path="/app/links", **table([])),
     "links-nothing-found": page("links.html", "Links", SAM, path="/app/links", **table([], "raodmap")),
     "link": page("link.html", "/roadmap", ADA, path="/app/links/1", **LINK),
+    "link-figures": page("link.html", "/roadmap", ADA, path="/app/links/1", shown=FIGURES, **LINK),
     "lists": page("lists.html", "Lists", ADA, path="/app/lists", lists=[A_LIST, PUBLISHED, UNTITLED], **(LISTS | CLAIM)),
     "lists-empty": page("lists.html", "Lists", SAM, path="/app/lists", lists=[], **LISTS),
     "lists-stranger": page("lists.html", "Lists", path="/app/lists", lists=[A_LIST], errors=WRONG, values=TYPED, **LISTS),
