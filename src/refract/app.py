@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refract import __version__
+from refract.admin import api as admin_api
 from refract.admin import pages as admin_pages
 from refract.analytics import api as analytics_api
 from refract.analytics import pages as analytics_pages
@@ -27,10 +28,14 @@ from refract.identity.actors import SECURITY_SCHEMES, guard_of, identify
 from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
 from refract.library import api as library_api
+from refract.library import leaving as library_leaving
+from refract.library import pages as library_pages
 from refract.links import api as links_api
+from refract.links import leaving as link_leaving
 from refract.links import pages as link_pages
 from refract.lists import adding
 from refract.lists import api as lists_api
+from refract.lists import leaving as list_leaving
 from refract.lists import pages as builder
 from refract.names.grammar import Reserved
 from refract.names.service import Namespace
@@ -84,9 +89,21 @@ PAGES = (
     link_pages.router,
     adding.router,
     builder.router,
+    library_pages.router,
     admin_pages.router,
 )
-API = (*identity_api.ROUTERS, *links_api.ROUTERS, *analytics_api.ROUTERS, *lists_api.ROUTERS, *library_api.ROUTERS, *home_api.ROUTERS)
+API = (
+    *identity_api.ROUTERS,
+    *links_api.ROUTERS,
+    *analytics_api.ROUTERS,
+    *lists_api.ROUTERS,
+    *library_api.ROUTERS,
+    *admin_api.ROUTERS,
+    *home_api.ROUTERS,
+)
+
+PARTS = (link_leaving.PART, list_leaving.PART, library_leaving.PART)
+"""What each feature keeps of a person, for the export of everything and for the deletion of an account."""
 
 
 def build_api(rt: Runtime) -> FastAPI:
@@ -103,9 +120,10 @@ def build_api(rt: Runtime) -> FastAPI:
     )
     api.state.rt = rt
     api.state.pages = Pages(rt.settings.public_url)
-    api.state.areas = ["links", "lists", "tags", "settings", "admin"]
+    api.state.areas = ["links", "lists", "library", "tags", "settings", "admin"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
+    api.state.parts = PARTS
     for router in (*PAGES, *API, redirect_api.router):
         api.include_router(router)
     figures = rt.part(link_pages.Figures)

@@ -37,6 +37,8 @@ class Option:
     href: str | None = None
     note: str = ""
     sort: str = ""
+    post: str | None = None
+    """Where the box is sent instead, as `text`."""
 
 
 @router.get("/app/omnibox")
@@ -52,6 +54,8 @@ async def _options(rt: Runtime, actor: Actor, meaning: reading.Meaning, areas: l
     """The number of queries is the same whatever there is to find."""
     if meaning.kind == "shorten":
         rest = [Option("Shorten with a name of your own …", "square-pen", f"/app/links/new?{urlencode({'destination': meaning.text})}")]
+        if "library" in areas:
+            rest.append(Option("Save to the library", "bookmark-plus", post="/app/items"))
         found = await _found(rt, actor, meaning.text.split("://", 1)[-1].rstrip("/"), areas)
         return [Option(f"Shorten {meaning.text}", "link"), *rest, *found]
     if meaning.kind == "tag":
@@ -64,6 +68,8 @@ async def _options(rt: Runtime, actor: Actor, meaning: reading.Meaning, areas: l
         return [first, *names]
     found = await _found(rt, actor, meaning.text, areas)
     commands = [Option(one.words, one.icon, one.href, sort="Go to") for one in reading.commands_for(meaning.text, areas)]
+    if "library" in areas and " " in meaning.text:
+        commands.append(Option("Save this thought to the library", "bookmark-plus", post="/app/items", sort="Go to"))
     return [first, *names, *found, *await _tags(rt, actor, meaning.text), *commands]
 
 
@@ -73,12 +79,15 @@ async def _names(rt: Runtime, actor: Actor, text: str) -> list[Option]:
     return [Option(f"/{name}", "arrow-up-right", f"/{name}", _told(link), "Go there") for name, link in found]
 
 
-_ICONS = {Kind.LINK: ("link", "My links"), Kind.LIST: ("list-ordered", "My lists")}
+_ICONS = {Kind.LINK: ("link", "My links"), Kind.LIST: ("list-ordered", "My lists"), Kind.ITEM: ("file-text", "Library")}
+
+
+_AREAS = {Kind.LINK: "links", Kind.LIST: "lists", Kind.ITEM: "library"}
 
 
 async def _found(rt: Runtime, actor: Actor, text: str, areas: Sequence[str]) -> list[Option]:
     """What is mine and has these words."""
-    kinds = [kind for kind in Kind if f"{kind}s" in areas]
+    kinds = [kind for kind in Kind if _AREAS[kind] in areas]
     return [
         Option(one.title, _ICONS[one.kind][0], one.href, one.note, _ICONS[one.kind][1])
         for one in await search(rt, actor, text, kinds, LINKS)
