@@ -189,6 +189,7 @@ ROWS: dict[str, Row] = {
     "POST /app/tags/mine/{tag_id}": Row(PRIVATE_WRITE, form={"color": "#123456"}),
     "POST /app/tags/mine/{tag_id}/delete": Row(PRIVATE_WRITE),
     "POST /app/tags/mine/{tag_id}/undo": Row(PRIVATE_WRITE),
+    "GET /app/search": Row(SIGNED_IN_READ, query={"q": "road"}),
     "GET /api/v1/search": Row(SIGNED_IN_READ, query={"q": "road"}),
     "GET /app/go": Row(SIGNED_IN_READ, query={"q": "roadmap"}),
     "GET /app/suggest": Row(OPEN_READ, query={"q": "road"}),

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from refract.analytics.figures import Figures
+from refract.home.search import Hit, Kind
 from refract.jobs.models import Job
 from refract.library.reader import Reading
 from refract.library.shelf import Facets
@@ -358,6 +359,10 @@ SHELF: dict[str, Any] = {
     "newer": 4,
 }
 
+HITS = [
+    (("link", "My links"), "/app/links?q=x", [Hit(Kind.LINK, 1, "/roadmap", "Q3 roadmap " * 20, "/app/links/1", None)]),
+    (("file-text", "Library"), "/app/library?q=x", [Hit(Kind.ITEM, 2, HOSTILE, HOSTILE, "/app/library/2", None)]),
+]
 AREAS = ["links", "lists", "library", "tags", "settings", "admin"]
 ITEM_TAGS = [{"id": "1", "name": "databases", "color": "#2F4BD6"}, {"id": "2", "name": HOSTILE, "color": "#B3261E"}]
 
@@ -530,6 +535,8 @@ PAGES: dict[str, Page] = {
     "item-note": page(
         "item.html", "Note", SAM, path="/app/library/2", item=ITEMS[1], reading=READING, similar=[], errors={"tags": "Too many."}
     ),
+    "search": page("search.html", "Search", ADA, path="/app/search", q="x", groups=HITS, most=1),
+    "search-nothing": page("search.html", "Search", SAM, path="/app/search", q="x", groups=[], most=10),
     "tags-empty": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="", **TAGS_PAGE),
     "tags-nothing-found": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="x", **TAGS_PAGE),
     "admin": page(
