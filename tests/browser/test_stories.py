@@ -117,9 +117,9 @@ async def test_a_key_is_made_shown_once_and_revoked(visit: Visit) -> None:
 
     await visit.page.goto("/app/settings")
     assert key not in await visit.page.content()
-    await visit.page.locator(".key").get_by_text("Revoke").first.click()
+    await visit.page.locator("#keys-section .key").get_by_text("Revoke").first.click()
     await visit.page.get_by_role("button", name="Revoke key").click()
-    await expect(visit.page.locator(".key")).to_contain_text("Revoked")
+    await expect(visit.page.locator("#keys-section .key")).to_contain_text("Revoked")
     assert (await visit.ask("GET", "/api/v1/me", key=key)).status_code == 401
 
 
