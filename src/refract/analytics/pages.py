@@ -14,10 +14,10 @@ from refract.analytics.grains import DAY
 from refract.analytics.models import ClickRollup
 from refract.analytics.stats import Granularity, Question, Stats
 from refract.analytics.stats.calendar import zone_of
-from refract.analytics.stats.errors import UnknownTimeZone
 from refract.core.db import ReadSession
 from refract.core.errors import Invalid
 from refract.core.runtime import Runtime
+from refract.identity.errors import UnknownTimeZone
 from refract.identity.visitors import Actor
 from refract.links.schemas import LinkOut
 
