@@ -25,6 +25,7 @@ class EngineMetrics(Collector):
         asked = CounterMetricFamily("refract_lookups", "Short links asked for, by what knew the answer", labels=["tier"])
         asked.add_metric(["memory"], engine.traffic.turn.answered)
         asked.add_metric(["negative"], tiers.known_missing)
+        asked.add_metric(["shared"], engine.shared.hits if engine.shared is not None else 0)
         asked.add_metric(["database"], tiers.queries)
         asked.add_metric(["failed"], tiers.failed)
         yield asked

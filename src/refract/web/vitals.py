@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from refract import __version__
 from refract.core.errors import RefractError, StoreFull, Unauthenticated, Unavailable
+from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.web.problems import MethodNotAllowed, NoSuchPage, problem_response
 
@@ -58,7 +59,10 @@ class Vitals:
         self.stopping = False
         """Set when the process is about to end: no new traffic should come."""
         self._rt = rt
+        self._redis = rt.part(shared_redis)
         self._probes: dict[str, Probe] = {"database": _ask_database, **(probes or {})}
+        if self._redis is not None:
+            self._probes["redis"] = self._ask_redis
         self._problems = problems
         self._must_have_all = rt.settings.role != "redirect"  # links that are cached go on without the database
 
@@ -72,9 +76,14 @@ class Vitals:
         measured = await asyncio.gather(*(_measure(self._rt, probe) for probe in self._probes.values()))
         found = dict(zip(self._probes, measured, strict=True))
         fine = all(one.status == "ok" for one in found.values())
-        status = 503 if self.stopping or (not fine and self._must_have_all) else 200
+        needed = all(one.status == "ok" for name, one in found.items() if name != "redis")  # the database does its work meanwhile
+        status = 503 if self.stopping or (not needed and self._must_have_all) else 200
         word: Literal["ready", "degraded", "stopping"] = "stopping" if self.stopping else "ready" if fine else "degraded"
         return status, Readiness(status=word, version=__version__, dependencies=found)
+
+    async def _ask_redis(self, _rt: Runtime) -> None:
+        if self._redis is not None:
+            await self._redis.ask("PING")
 
     def metrics(self, authorization: str) -> bytes:
         token = self._rt.settings.metrics_token
