@@ -11,12 +11,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from refract.core.errors import StoreFull, Unavailable
+from refract.core.redis import Redis, shared_redis
 from refract.core.runtime import Runtime
 from refract.web.headers import Surroundings
 from refract.web.problems import NoSuchPage, problem_response
 from refract.web.vitals import ADDRESSES, Probe, Vitals
 
 if TYPE_CHECKING:
+    from refract.analytics.consume import Consumer
+    from refract.analytics.ingest import Ingester
+    from refract.analytics.ship import Shipper
     from refract.redirect.engine import Engine
 
 RESTART_SECONDS = 1.0
@@ -69,11 +73,27 @@ class Node:
         async with AsyncExitStack() as open_parts:
             if self.engine is not None:
                 await open_parts.enter_async_context(self.engine.running())
-            if self.rt.settings.role != "redirect":  # whose right to the database may be to read it
-                await open_parts.enter_async_context(self.beside("ingest", _ingesting(self.rt)))
+            for name, work in self._carriers().items():
+                await open_parts.enter_async_context(self.beside(name, work))
             if self.rt.settings.role in ("all", "worker"):
                 await open_parts.enter_async_context(_working(self.rt))
             yield
+
+    def _carriers(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """Who brings clicks to the database. Workers do so themselves; other roles hand them to Redis, if there is one.
+
+        The role `redirect` never does by itself: its right to the database may be to read it.
+        """
+        redis, role = self.rt.part(shared_redis), self.rt.settings.role
+        if redis is None:
+            return {} if role == "redirect" else {"ingest": _ingester(self.rt).run}
+        if role in ("redirect", "web"):
+            return {"ship": _shipper(self.rt, redis, writes=role == "web").run}
+        carriers: dict[str, Callable[[], Awaitable[None]]]
+        carriers = {"ingest": _ingester(self.rt).run, "consume": _consumer(self.rt, redis).run}
+        if self.engine is None:
+            carriers["news"] = _news(self.rt, redis)
+        return carriers
 
     @asynccontextmanager
     async def beside(self, name: str, run: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
@@ -143,10 +163,30 @@ def _probes(engine: "Engine | None") -> dict[str, Probe]:
     return {"spool": spool}
 
 
-def _ingesting(rt: Runtime) -> Callable[[], Awaitable[None]]:
+def _ingester(rt: Runtime) -> "Ingester":
     from refract.analytics.ingest import Ingester  # noqa: PLC0415 - not in every role
 
-    return Ingester(rt).run
+    return Ingester(rt)
+
+
+def _shipper(rt: Runtime, redis: Redis, *, writes: bool) -> "Shipper":
+    from refract.analytics.ship import Shipper  # noqa: PLC0415 - only with Redis
+
+    return Shipper(rt, redis, instead=_ingester(rt) if writes else None)
+
+
+def _consumer(rt: Runtime, redis: Redis) -> "Consumer":
+    from refract.analytics.consume import Consumer  # noqa: PLC0415 - only with Redis
+
+    return Consumer(rt, redis, _ingester(rt))
+
+
+def _news(rt: Runtime, redis: Redis) -> Callable[[], Awaitable[None]]:
+    """A worker changes links too, and keeps none ready itself."""
+    from refract.redirect.news import News  # noqa: PLC0415 - only with Redis
+    from refract.redirect.shared import SharedLinks  # noqa: PLC0415
+
+    return News(rt, redis, SharedLinks(redis, rt.clock.now, rt.clock.monotonic)).tell
 
 
 @asynccontextmanager

@@ -99,6 +99,14 @@ def read_batch(spool: SpoolState, position: Position, limit: int) -> Batch:
     return Batch(position.segment, [], position)
 
 
+def raw_frames(spool: SpoolState, batch: Batch) -> bytes:
+    """The bytes of a batch's clicks, as they lie in the spool."""
+    if not batch.clicks:
+        return b""
+    data = _read(spool.directory / segment_name(batch.segment), batch.clicks[0].offset, _READ)
+    return data[: sum(_lengths(data, len(batch.clicks)))]
+
+
 def pending(spool: SpoolState, position: Position) -> Pending:
     """What lies between the position and the end, counted by frame lengths alone."""
     size = number = 0
@@ -180,6 +188,11 @@ def only_ingester(root: Path) -> Iterator[bool]:
             yield True
     finally:
         os.close(fd)
+
+
+def attended(root: Path) -> bool:
+    """Whether some process looks after this directory's spools at the moment."""
+    return _is_held(root / _INGESTER)
 
 
 def _read_segment(spool: SpoolState, position: Position, limit: int) -> Batch:

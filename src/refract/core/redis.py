@@ -7,7 +7,7 @@ when `RedisAway` is raised.
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,7 +58,7 @@ class Redis:
         """By the last question's experience."""
         return self._failing
 
-    async def ask(self, *words: str | bytes | int | float, seconds: float = ASK_SECONDS) -> Any:
+    async def ask(self, *words: str | bytes | float, seconds: float = ASK_SECONDS) -> Any:
         """One command. A question that is given up or takes too long closes its connection, so that no answer can go astray."""
         if self._failing and (self._probing or self._now() < self._again_at):
             raise RedisAway(reason="it did not answer a moment ago")
@@ -79,7 +79,7 @@ class Redis:
             self._log.info("redis_back")
         return answer
 
-    async def run(self, script: Script, keys: Sequence[str], *values: str | bytes | int | float, seconds: float = ASK_SECONDS) -> Any:
+    async def run(self, script: Script, keys: Sequence[str], *values: str | bytes | float, seconds: float = ASK_SECONDS) -> Any:
         """A script, sent in full only when the server does not know it."""
         try:
             return await self.ask("EVALSHA", script.digest, len(keys), *keys, *values, seconds=seconds)
@@ -88,7 +88,7 @@ class Redis:
                 raise
         return await self.ask("EVAL", script.text, len(keys), *keys, *values, seconds=seconds)
 
-    async def messages(self, channel: str, heard: Callable[[], None]) -> AsyncIterator[bytes]:
+    async def messages(self, channel: str, heard: Callable[[], None]) -> AsyncGenerator[bytes, None]:
         """What is published, until the connection is lost. `heard` is called once the server has put us on its list."""
         pubsub = self._connected().pubsub()
         try:
@@ -141,11 +141,11 @@ class Redis:
 
 
 def _client(url: str) -> Any:
-    from redis.asyncio import BlockingConnectionPool, Redis as Client  # noqa: PLC0415 - only those who have a Redis load its library
+    from redis import asyncio as library  # noqa: PLC0415 - only those who have a Redis load its library
     from redis.asyncio.retry import Retry  # noqa: PLC0415
     from redis.backoff import NoBackoff  # noqa: PLC0415
 
-    pool = BlockingConnectionPool.from_url(
+    pool = library.BlockingConnectionPool.from_url(
         url,
         max_connections=CONNECTIONS,
         timeout=ASK_SECONDS,
@@ -155,7 +155,7 @@ def _client(url: str) -> Any:
         socket_keepalive=True,
         retry=Retry(NoBackoff(), 0),  # the library would try for seconds
     )
-    client = Client(connection_pool=pool)
+    client = library.Redis(connection_pool=pool)
     client.response_callbacks.clear()  # they differ between versions of the library; the wire does not
     return client
 

@@ -47,7 +47,7 @@ News = tuple[int, int, Iterable[str]]
 class Bus:
     """Keeps what one process has ready in step with the database."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - everything that must forget
+    def __init__(
         self, rt: Runtime, reader: Direct, table: Table, negatives: Negatives, tiers: Tiers, shared: SharedLinks | None = None
     ) -> None:
         self.forgotten = 0
