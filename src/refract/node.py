@@ -10,9 +10,11 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from refract.analytics.spool_reader import attended
 from refract.core.errors import StoreFull, Unavailable
 from refract.core.redis import Redis, shared_redis
 from refract.core.runtime import Runtime
+from refract.core.settings import Settings
 from refract.web.headers import Surroundings
 from refract.web.problems import NoSuchPage, problem_response
 from refract.web.vitals import ADDRESSES, Probe, Vitals
@@ -28,6 +30,20 @@ RESTART_SECONDS = 1.0
 
 class ClicksNotKept(Unavailable):
     """Clicks cannot be written to the spool: {reason}."""
+
+
+class UnattendedSpool(Unavailable):
+    """Nobody stores the clicks in {path}: set REFRACT_REDIS_URL, or start a worker with the same REFRACT_SPOOL_DIR.
+
+    `REFRACT_SPOOL_UNATTENDED=true` lets it be.
+    """
+
+
+def unattended(settings: Settings) -> bool:
+    """Whether clicks of this process would lie in its spool for good: it may not store them, and nobody else is there to do so."""
+    if settings.role != "redirect" or settings.redis_url is not None or settings.spool_unattended:
+        return False
+    return not attended(settings.effective_spool_dir)
 
 
 class Node:
@@ -120,6 +136,8 @@ class Node:
         if spool is not None and (spool.not_kept or spool.problem):
             reason = f": {spool.problem}" if spool.problem else ""
             found.append(f"{spool.not_kept} clicks were answered but not kept{reason}.")
+        if unattended(self.rt.settings):
+            found.append(UnattendedSpool(path=self.rt.settings.effective_spool_dir).message)
         return found
 
 

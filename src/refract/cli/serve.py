@@ -20,6 +20,9 @@ from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings, load_settings, prepare_data_dir
 from refract.identity.people import ensure_owner
 from refract.identity.sessions import make_signin_link
+from refract.node import UnattendedSpool, unattended
+
+ATTENTION_SECONDS = 5.0
 
 
 def serve(
@@ -67,6 +70,7 @@ def listen(settings: Settings) -> socket.socket:
 async def _prepare(settings: Settings) -> None:
     """Everything that must be right before the first request: schema, owner, greeting. Who only redirects may only read."""
     if settings.role == "redirect":
+        await _demand_attention(settings)
         typer.echo(f"Refract is at {settings.public_url}")
         return
     db = Database(settings)
@@ -76,6 +80,15 @@ async def _prepare(settings: Settings) -> None:
         await db.close()
     async with running(settings) as rt:
         await greet(rt)
+
+
+async def _demand_attention(settings: Settings) -> None:
+    """Somebody must store what this process will spool; a worker that starts together with it gets a moment to show up."""
+    for _ in range(int(ATTENTION_SECONDS / 0.25)):
+        if not unattended(settings):
+            return
+        await asyncio.sleep(0.25)
+    raise UnattendedSpool(path=settings.effective_spool_dir)
 
 
 async def _serve_alone(settings: Settings, listener: socket.socket) -> None:

@@ -45,12 +45,11 @@ class Redis:
 
     def __init__(self, url: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.failures = 0
-        self._url = url
         self._now = monotonic
         self._failing = False
         self._again_at = float("-inf")
         self._probing = False
-        self._client: Any = None
+        self._client: Any = _client(url)  # at once: loading the library takes longer than a question may
         self._log = structlog.get_logger("refract.redis")
 
     @property
@@ -65,7 +64,7 @@ class Redis:
         probing, self._probing = self._probing, self._failing
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._connected().execute_command(*words)
+                answer = await self._client.execute_command(*words)
         except (OSError, TimeoutError, EOFError) as error:
             raise self._failed(error) from error
         except Exception as error:
@@ -90,7 +89,7 @@ class Redis:
 
     async def messages(self, channel: str, heard: Callable[[], None]) -> AsyncGenerator[bytes, None]:
         """What is published, until the connection is lost. `heard` is called once the server has put us on its list."""
-        pubsub = self._connected().pubsub()
+        pubsub = self._client.pubsub()
         try:
             await pubsub.subscribe(channel)
             async for message in pubsub.listen():
@@ -108,15 +107,8 @@ class Redis:
             await pubsub.aclose()
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
-            await client.connection_pool.disconnect()
-
-    def _connected(self) -> Any:
-        if self._client is None:
-            self._client = _client(self._url)
-        return self._client
+        await self._client.aclose()
+        await self._client.connection_pool.disconnect()
 
     def _failed(self, error: BaseException) -> RedisAway:
         if not self._failing:

@@ -131,6 +131,9 @@ class Settings(BaseSettings):
     spool_sync: Literal["never", "always"] = "never"
     """`never` survives the death of the process; `always` also waits for the disk, which survives the loss of power and costs speed."""
 
+    spool_unattended: bool = False
+    """Let a process of the role `redirect` start although nobody looks after its spool: neither Redis nor a worker on that directory."""
+
     # -- background work
     job_lease_seconds: float = Field(default=60.0, ge=1)
     """How long a job belongs to a worker that does not renew it."""

@@ -29,6 +29,7 @@ from refract.redirect.shared import SharedLinks
 from refract.redirect.table import NEVER, Entry, Negatives, Table
 from refract.redirect.tiers import Tiers
 from refract.redirect.traffic import STATE, Traffic
+from refract.redirect.warmup import warm_up
 
 READERS = 4
 LONGEST_PATH = 512
@@ -79,6 +80,8 @@ class Engine:
         self.traffic.start()
         try:
             await ready.wait()
+            most = self._rt.settings.cached_links // 2
+            tasks.append(asyncio.create_task(warm_up(self, self._reader, self._rt.clock.now, most), name="warm-up"))
             yield
         finally:
             for task in tasks:
