@@ -79,10 +79,10 @@ def test_a_redirect_node_whose_clicks_nobody_would_store_does_not_start(tmp_path
 def test_with_redis_a_redirect_node_and_a_worker_need_no_common_directory(tmp_path: Path, redis_server: RedisServer) -> None:
     data, apart = tmp_path / "data", tmp_path / "apart"
     outside = Outside(data)
-    url = {"REFRACT_REDIS_URL": redis_server.url, "REFRACT_DATABASE_URL": f"sqlite:///{data / 'refract.db'}"}
+    redis, database = redis_server.url, f"sqlite:///{data / 'refract.db'}"
     with (
-        serving(data, "--role", "worker", **url),
-        serving(apart, "--role", "redirect", **url) as server,
+        serving(data, "--role", "worker", REFRACT_REDIS_URL=redis, REFRACT_DATABASE_URL=database),
+        serving(apart, "--role", "redirect", REFRACT_REDIS_URL=redis, REFRACT_DATABASE_URL=database) as server,
         httpx.Client(headers=PERSON) as client,
     ):
         link = outside.link(name="n")

@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from starlette.types import Scope
 
@@ -74,7 +75,7 @@ class Engine:
     async def running(self) -> AsyncIterator[None]:
         """The sweep and the bus; at the end what is left is sent and written."""
         ready = asyncio.Event()
-        tasks = [asyncio.create_task(self.bus.run(ready), name="redirect-bus")]
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(self.bus.run(ready), name="redirect-bus")]
         if self.news is not None:
             tasks += [asyncio.create_task(work) for work in (self.news.tell(self.tiers.share), self.news.hear(self.bus.told))]
         self.traffic.start()
