@@ -25,6 +25,7 @@ from proofs.harness.load import Bounds, Load, clicking, under
 from proofs.harness.proxy import Proxy, proxied
 from proofs.harness.report import Report
 from proofs.harness.site import ROOT, Site, database, site
+from proofs.harness.wire import get
 from refract.core.runtime import Runtime
 
 EVERYWHERE, CUT_OFF = 1.0, 5.0
@@ -125,27 +126,32 @@ async def cut_off(changes: Changes, bus: Bus, groups: list[list[Ear]], size: Siz
     return findings
 
 
-async def expiring(rt: Runtime, bus: Bus, group: list[Ear], number: int, prefix: str, *, away: bool) -> expiry.Late:
-    """Links that expire one after another, by turns kept ready everywhere or not asked for before. `away`: nobody can be asked then."""
+async def expiring(rt: Runtime, group: list[Ear], number: int) -> expiry.Late:
+    """Links that expire one after another, by turns kept ready everywhere or not asked for before."""
     found = expiry.Late()
-    first = datetime.now(UTC) + timedelta(seconds=4)
-    moments = [first + timedelta(milliseconds=100 * index) for index in range(number)]
-    links = []
-    for index, moment in enumerate(moments):
-        links += await stage.plant(rt, 1, prefix=f"{prefix}-{index}", expires_at=moment)
-    watching = [
-        asyncio.create_task(expiry.watch(group, link, moment, found, warm=away or index % 2 == 0))
-        for index, (link, moment) in enumerate(zip(links, moments, strict=True))
-    ]
-    if away:
-        await asyncio.sleep(max(0.0, (moments[0] - datetime.now(UTC)).total_seconds() - 0.5))
-        began = time.monotonic()
-        async with bus.silent("all"):
-            await asyncio.gather(*watching)
-        bus.away.append((began, time.monotonic() + 3.0))
-    else:
-        await asyncio.gather(*watching)
+    planted = await _ending(rt, number, "soon")
+    await asyncio.gather(*(expiry.watch(group, link, moment, found, warm=index % 2 == 0) for index, (link, moment) in enumerate(planted)))
     return found
+
+
+async def expiring_away(rt: Runtime, bus: Bus, group: list[Ear], number: int, names: list[str]) -> expiry.Late:
+    """The same while nobody can be asked. Every process has everything at hand: these links, and those of the load beside."""
+    found = expiry.Late()
+    planted = await _ending(rt, number, "away")
+    for path in [get(f"/{name}") for name in (*names, *(link.name for link, _ in planted))]:
+        await asyncio.gather(*(ear.ask(path) for ear in group))
+    began = time.monotonic()
+    async with bus.silent("all"):
+        await asyncio.gather(*(expiry.watch(group, link, moment, found, warm=True) for link, moment in planted))
+    bus.away.append((began, time.monotonic() + 3.0))
+    return found
+
+
+async def _ending(rt: Runtime, number: int, prefix: str) -> list[tuple[stage.Planted, datetime]]:
+    """Planted one by one: a busy machine takes its time for that, and the first must not be over before the last is there."""
+    first = datetime.now(UTC) + timedelta(seconds=5 + number / 20)
+    moments = [first + timedelta(milliseconds=100 * index) for index in range(number)]
+    return [((await stage.plant(rt, 1, prefix=f"{prefix}-{index}", expires_at=moment))[0], moment) for index, moment in enumerate(moments)]
 
 
 async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
@@ -163,8 +169,8 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
                 groups, whole = [list(group) for group in zip(*found.values(), strict=True)], Findings()
                 await changes.many(groups, size.changes, whole)
                 cut = await cut_off(changes, bus, groups, size, dialect)
-                late = await expiring(rt, bus, groups[0], size.expiries, "soon", away=False)
-                late_away = await expiring(rt, bus, groups[1], max(4, size.expiries // 10), "away", away=True)
+                late = await expiring(rt, groups[0], size.expiries)
+                late_away = await expiring_away(rt, bus, groups[1], max(4, size.expiries // 10), names)
             await made.stop()
         judge(report, whole, cut, (late, late_away))
         judge_load(report, journal, bus.away)
@@ -189,7 +195,7 @@ def judge(report: Report, whole: Findings, cut: Findings, late: tuple[expiry.Lat
     report.none("answers neither old nor new", len(whole.strange) + len(cut.strange))
     report.notes += sorted(set(whole.strange + cut.strange))[:5]
     for what, found in zip(("", ", database away"), late, strict=True):
-        report.say(f"redirects just before an expiry{what}", found.before)
+        report.bar(f"redirects just before an expiry{what}", found.before, "some", held=found.before > 0)
         report.say(f"answers just after it{what}", found.after)
         report.none(f"redirects after it{what}", len(found.late))
         if found.late:
@@ -197,14 +203,16 @@ def judge(report: Report, whole: Findings, cut: Findings, late: tuple[expiry.Lat
 
 
 def judge_load(report: Report, journal: Journal, away: list[tuple[float, float]]) -> None:
-    """What happened to everybody else. Who asked for a link that was not at hand while the database was away could not be answered."""
+    """What happened to everybody else: they ask for links that every process has at hand, whoever may be away."""
     clicks = [record for record in journal.read() if record.kind == Kind.CLICK]
     others = [record for record in clicks if not record.acknowledged]
-    excused = [record for record in others if record.status == 503 and any(a <= record.ended and record.began <= b for a, b in away)]
     report.say("redirects under load beside", len(clicks) - len(others))
-    report.say("of the load beside, 503 while the database was away", len(excused))
-    report.none("of the load beside, not redirected otherwise", len(others) - len(excused))
-    odd = {Outcome(record.outcome).name + f" {record.status}" for record in others if record not in excused}
+    report.say(
+        "of them while the database was away",
+        sum(record.acknowledged and any(a <= record.began <= b for a, b in away) for record in clicks),
+    )
+    report.none("of the load beside, not redirected", len(others))
+    odd = {Outcome(record.outcome).name + f" {record.status}" for record in others}
     if odd:
         report.note(f"not redirected: {sorted(odd)}")
 

@@ -32,6 +32,7 @@ from refract.identity import actors
 from refract.web import openapi
 from refract.web.problems import TITLES
 from refract.web.reading import Operation, chapters, without_facts
+from tools.figures import figures_page
 
 REFERENCE = Path(__file__).parents[1] / "docs/reference"
 EXAMPLE_URL = "https://go.example.com"
@@ -54,7 +55,8 @@ EVERYWHERE = {error.code for error in (*openapi.EVERYWHERE, *actors.GUARDING)}
 def pages() -> dict[str, str]:
     """Each page's name and content."""
     document = _document()
-    made = {"settings.md": settings_page(), "errors.md": errors_page(), "commands.md": commands_page(), "api.md": api_page(document)}
+    made = {"settings.md": settings_page(), "errors.md": errors_page(), "commands.md": commands_page()}
+    made |= {"api.md": api_page(document), "figures.md": figures_page()}
     return {name: f"{NOTE}{text}".rstrip() + "\n" for name, text in made.items()}
 
 

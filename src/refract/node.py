@@ -133,9 +133,11 @@ class Node:
     def _problems(self) -> list[str]:
         found = [StoreFull().message] if self.rt.db.full else []
         spool = self.engine.spool if self.engine is not None else None
-        if spool is not None and (spool.not_kept or spool.problem):
-            reason = f": {spool.problem}" if spool.problem else ""
-            found.append(f"{spool.not_kept} clicks were answered but not kept{reason}.")
+        ailment = spool.ailment() if spool is not None else None
+        if ailment is not None:
+            found.append(ClicksNotKept(reason=ailment).message)
+        if spool is not None and spool.not_kept:
+            found.append(f"{spool.not_kept} clicks were answered but not kept.")
         if unattended(self.rt.settings):
             found.append(UnattendedSpool(path=self.rt.settings.effective_spool_dir).message)
         return found
@@ -175,8 +177,9 @@ def _probes(engine: "Engine | None") -> dict[str, Probe]:
         return {}
 
     async def spool(rt: Runtime) -> None:  # noqa: ARG001 - every probe has this shape
-        if engine.spool.problem:
-            raise ClicksNotKept(reason=engine.spool.problem)
+        ailment = engine.spool.ailment()
+        if ailment is not None:
+            raise ClicksNotKept(reason=ailment)
 
     return {"spool": spool}
 

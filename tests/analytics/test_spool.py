@@ -500,6 +500,29 @@ def test_clicks_are_kept_again_once_the_disk_has_room(tmp_path: Path) -> None:
     assert persisted == lost
 
 
+QUIET_ON_A_SMALL_DISK = """
+import sys
+from pathlib import Path
+from refract.analytics.spool import LEAST_ROOM, Spool
+
+root = Path(sys.argv[1])
+spool = Spool(root, node="n")
+print(spool.ailment())
+with open(root / "other", "wb") as other:
+    other.write(bytes(3 * LEAST_ROOM))
+print(spool.ailment())
+"""
+
+
+def test_a_full_disk_is_noticed_before_anybody_comes(tmp_path: Path) -> None:
+    mount = f"mount -t tmpfs -o size=3500k none {tmp_path} && exec {sys.executable} -c '{QUIET_ON_A_SMALL_DISK}' {tmp_path}"
+    done = subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True, text=True, check=False)
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.skip("no private mounts here")
+
+    assert done.stdout.splitlines() == ["None", "No space left on device"]
+
+
 def test_a_spool_that_cannot_begin_counts_and_begins_later(tmp_path: Path) -> None:
     blocked = tmp_path / "spool"
     blocked.write_text("in the way")

@@ -24,6 +24,9 @@ NOT_KEPT: Final = "not-kept"
 UNBORN: Final = ".new-"
 SUFFIX: Final = ".clicks"
 
+LEAST_ROOM: Final = 1 << 20
+"""Bytes on the disk below which it counts as full: thousands of clicks, so that whoever watches hears of it before the last."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -58,6 +61,17 @@ class Spool:
     def problem(self) -> str | None:
         """Why the last turn was not kept in full, in the system's words; None while all is well."""
         return None if self._problem is None else os.strerror(self._problem)
+
+    def ailment(self) -> str | None:
+        """Why clicks are not kept, or would not be if one came now: a process to which nobody comes does not notice a full disk."""
+        if self._problem is None:
+            try:
+                disk = os.statvfs(self.directory.parent)
+            except OSError as error:
+                return error.strerror
+            if disk.f_bavail * disk.f_frsize < LEAST_ROOM:
+                return os.strerror(errno.ENOSPC)
+        return self.problem
 
     def append(self, frames: list[bytes]) -> int:
         """Keep the frames by one write; the answer is how many were kept."""

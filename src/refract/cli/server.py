@@ -15,7 +15,7 @@ import uvicorn
 from uvicorn.server import Server
 
 from refract.cli.listener import emptied, fall_silent
-from refract.core.sockets import unread
+from refract.core.sockets import hang_up, unread
 from refract.node import Node
 
 POLL_SECONDS = 0.02
@@ -93,4 +93,5 @@ class GracefulServer(Server):
             for connection in list(self.server_state.connections) if closing else ():
                 if not unread(connection.transport):
                     connection.shutdown()
+                    hang_up(connection.transport)
             await asyncio.sleep(POLL_SECONDS)

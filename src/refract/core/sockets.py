@@ -1,7 +1,10 @@
-"""A look at a connection that its event loop has not taken yet."""
+"""A look at a connection that its event loop has not taken yet, and its end."""
 
 import asyncio
+import contextlib
+import os
 import select
+import socket
 
 
 def unread(transport: asyncio.Transport) -> bool:
@@ -11,3 +14,14 @@ def unread(transport: asyncio.Transport) -> bool:
     poll = select.poll()
     poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
     return bool(poll.poll(0))
+
+
+def hang_up(transport: asyncio.Transport) -> None:
+    """Let the other side know this instant that nobody listens any more.
+
+    A loop that is told to close does so at its next turn, and a request that arrives until then would be lost.
+    """
+    if transport.is_closing() and not transport.get_write_buffer_size():
+        descriptor = transport.get_extra_info("socket").fileno()
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as twin:  # the loop lends its socket for reading only
+            twin.shutdown(socket.SHUT_WR)

@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 from refract.analytics import signals
 from refract.analytics.frames import frame
 from refract.core.address import network_of
-from refract.core.sockets import unread
+from refract.core.sockets import hang_up, unread
 from refract.redirect.answer import CLOSE
 from refract.redirect.table import Entry
 from refract.redirect.traffic import STATE, Limits, Traffic
@@ -267,11 +267,13 @@ class Lane(HttpToolsProtocol):
         elif self.ticks >= patience and not unread(self.transport):
             self.flush()
             self.transport.close()
+            hang_up(self.transport)
 
     def timeout_keep_alive_handler(self) -> None:
         """After a long sleep of the whole process timers come first, and what clients sent meanwhile after them."""
         if not unread(self.transport):
             super().timeout_keep_alive_handler()
+            hang_up(self.transport)
 
     def _patience(self, limits: Limits) -> int | None:
         """None while it is the application that makes the client wait."""

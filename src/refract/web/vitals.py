@@ -17,6 +17,7 @@ from refract.core.errors import RefractError, StoreFull, Unauthenticated, Unavai
 from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.web.problems import MethodNotAllowed, NoSuchPage, problem_response
+from refract.web.siblings import Siblings
 
 ADDRESSES = frozenset({"health", "ready", "metrics"})
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -59,6 +60,8 @@ class Vitals:
         self.stopping = False
         """Set when the process is about to end: no new traffic should come."""
         self._rt = rt
+        self.siblings: Siblings | None = None
+        """The other processes of this node, whose figures are told together with ours."""
         self._redis = rt.part(shared_redis)
         self._probes: dict[str, Probe] = {"database": _ask_database, **(probes or {})}
         if self._redis is not None:
@@ -85,12 +88,13 @@ class Vitals:
         if self._redis is not None:
             await self._redis.ask("PING")
 
-    def metrics(self, authorization: str) -> bytes:
+    async def metrics(self, authorization: str) -> bytes:
         token = self._rt.settings.metrics_token
         given = authorization.removeprefix("Bearer ")
         if token is not None and not hmac.compare_digest(given.encode(), token.get_secret_value().encode()):
             raise MetricsTokenNeeded
-        return self._rt.metrics.render()
+        own = self._rt.metrics.render()
+        return own if self.siblings is None else await self.siblings.together(own)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -109,7 +113,7 @@ class Vitals:
                 status, state = await self.readiness()
                 return _json(state, status)
             case "/metrics":
-                return Response(self.metrics(Headers(scope=scope).get("authorization", "")), media_type=METRICS_TYPE)
+                return Response(await self.metrics(Headers(scope=scope).get("authorization", "")), media_type=METRICS_TYPE)
         raise NoSuchPage
 
 

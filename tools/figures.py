@@ -1,0 +1,77 @@
+"""The measured figures as a page: what `make proof NAME ARGS=--save` and `make bench` wrote into their results, and nothing else."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+
+def figures_page() -> str:
+    lines = [
+        "# Measured figures",
+        "",
+        "The last saved run of each proof and each bench, as its command wrote it. Load average is that of the machine when the run began",
+        "(bench) or ended (proof): times taken beside other work say little, ratios and counts hold.",
+        "",
+        "## Proofs",
+        "",
+        "`make proof NAME ARGS=--save`; add `--seed` to repeat a run.",
+        "",
+    ]
+    for path in sorted((ROOT / "proofs/results").glob("*.json")):
+        lines += _proof(json.loads(path.read_text()))
+    lines += ["## Benches", ""]
+    for path in sorted((ROOT / "bench/results").glob("*.json")):
+        lines += _bench(json.loads(path.read_text()), path.stem)
+    return "\n".join(lines)
+
+
+def _proof(run: dict[str, Any]) -> list[str]:
+    about = f"Seed {run['seed']} · {_machine(run['machine'])} · load average {run['load_average']:.1f}"
+    rows = [
+        f"| {figure['what']} | {figure['value']} | {figure['promise']} | {_verdict(figure)} |"
+        for figure in run["figures"]
+        if figure["what"]
+    ]
+    return [f"### {run['title']}", "", about, "", "| what | figure | promised | |", "|---|---|---|---|", *rows, ""]
+
+
+def _verdict(figure: dict[str, Any]) -> str:
+    if not figure["promise"]:
+        return ""
+    return "held" if figure["held"] else "**broken**"
+
+
+def _bench(result: dict[str, Any], name: str) -> list[str]:
+    about = f"{_machine(result['machine'])} · load average {result['load_average_before']:.1f}"
+    lines = [f"### `make bench {name}` ({result['question']})", "", about, ""]
+    for what, found in result.items():
+        if what not in ("machine", "options") and _is_table(found):
+            lines += _table(what, found)
+    return lines
+
+
+def _is_table(found: Any) -> bool:
+    return isinstance(found, dict) and bool(found) and all(isinstance(row, dict) and _scalars(row) for row in found.values())
+
+
+def _scalars(row: dict[str, Any]) -> bool:
+    return all(value is None or isinstance(value, str | int | float) for value in row.values())
+
+
+def _table(what: str, found: dict[str, dict[str, Any]]) -> list[str]:
+    columns = list(dict.fromkeys(column for row in found.values() for column in row))
+    head = [what, *(column.replace("_", " ") for column in columns)]
+    body = [[name, *(_number(row.get(column)) for column in columns)] for name, row in found.items()]
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body)] + [""]
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str("" if value is None else value)
+
+
+def _machine(machine: dict[str, Any]) -> str:
+    return f"{machine['cores']} cores, Python {machine['python']}"
