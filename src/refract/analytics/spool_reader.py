@@ -192,7 +192,7 @@ def only_ingester(root: Path) -> Iterator[bool]:
 
 def attended(root: Path) -> bool:
     """Whether some process looks after this directory's spools at the moment."""
-    return _is_held(root / _INGESTER)
+    return root.is_dir() and _is_held(root / _INGESTER)
 
 
 def _read_segment(spool: SpoolState, position: Position, limit: int) -> Batch:

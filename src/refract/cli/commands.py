@@ -6,7 +6,7 @@ import structlog
 import typer
 
 from refract import __version__
-from refract.cli import export, imports, keys, links, migrate, serve, shorten, signin, transfer, verify
+from refract.cli import doctor, export, imports, keys, links, migrate, serve, shorten, signin, transfer, verify
 from refract.core.errors import RefractError
 from refract.core.faults import meaning
 
@@ -20,6 +20,7 @@ app.command("serve")(serve.serve)
 app.command("signin-link")(signin.signin_link)
 app.command("migrate")(migrate.migrate)
 app.command("verify")(verify.verify)
+app.command("doctor")(doctor.doctor)
 app.command("move")(transfer.move)
 app.command("backup")(transfer.backup)
 app.command("restore")(transfer.restore)
