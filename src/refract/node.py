@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -15,6 +16,7 @@ from refract.core.errors import StoreFull, Unavailable
 from refract.core.redis import Redis, shared_redis
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
+from refract.jobs.metrics import observe
 from refract.web.headers import Surroundings
 from refract.web.problems import NoSuchPage, problem_response
 from refract.web.vitals import ADDRESSES, Probe, Vitals
@@ -53,6 +55,8 @@ class Node:
         self.rt = rt
         self.engine = _engine(rt) if rt.settings.role != "worker" else None
         self.vitals = Vitals(rt, _probes(self.engine), self._problems)
+        if rt.settings.role in ("all", "worker"):
+            self.vitals.before_metrics = partial(observe, rt)
         self._surroundings = Surroundings(self.application(), rt)
         self._log = structlog.get_logger("refract.node")
 

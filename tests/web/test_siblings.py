@@ -33,8 +33,12 @@ def test_each_family_is_there_once_and_each_sample_says_whose_it_is() -> None:
 async def test_processes_ask_each_other_and_nobody_waits_for_the_silent(tmp_path: Path) -> None:
     first, second, third = (Siblings(tmp_path, number) for number in range(3))
 
-    async def silence(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(5)
+    over = asyncio.Event()
+
+    async def silence(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await over.wait()
+        writer.close()
+        await writer.wait_closed()
 
     async with AsyncExitStack() as running:
         await running.enter_async_context(first.telling(counted(1).render))
@@ -44,7 +48,9 @@ async def test_processes_ask_each_other_and_nobody_waits_for_the_silent(tmp_path
 
         silent = await asyncio.start_unix_server(silence, tmp_path / "7.socket")
         assert b"refract_processes 3" in await third.together(counted(9).render())  # itself and the two that answer
+        over.set()
         silent.close()
+        await asyncio.sleep(0.05)
 
 
 async def test_who_takes_a_place_answers_there(tmp_path: Path) -> None:

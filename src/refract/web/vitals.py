@@ -1,6 +1,7 @@
 """What a process says about itself: alive, ready, measured. Every role answers this, also those without the web app."""
 
 import asyncio
+import contextlib
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -62,6 +63,8 @@ class Vitals:
         self._rt = rt
         self.siblings: Siblings | None = None
         """The other processes of this node, whose figures are told together with ours."""
+        self.before_metrics: Callable[[], Awaitable[None]] | None = None
+        """Brings gauges up to date that nobody counts as they change."""
         self._redis = rt.part(shared_redis)
         self._probes: dict[str, Probe] = {"database": _ask_database, **(probes or {})}
         if self._redis is not None:
@@ -93,6 +96,9 @@ class Vitals:
         given = authorization.removeprefix("Bearer ")
         if token is not None and not hmac.compare_digest(given.encode(), token.get_secret_value().encode()):
             raise MetricsTokenNeeded
+        if self.before_metrics is not None:
+            with contextlib.suppress(Unavailable):  # what was known last is told then
+                await self.before_metrics()
         own = self._rt.metrics.render()
         return own if self.siblings is None else await self.siblings.together(own)
 

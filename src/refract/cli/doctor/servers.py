@@ -4,10 +4,11 @@ import re
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from refract import migrations
@@ -25,6 +26,8 @@ OLDEST = {"sqlite": (3, 35), "postgresql": (13, 0), "mysql": (8, 0), "mariadb": 
 
 
 async def look_at_database(settings: Settings) -> list[Finding]:
+    if (absent := _absent_file(settings)) is not None:
+        return [mind("database", f"There is none yet: {absent} does not exist.", "refract serve makes it.")]
     db = Database(settings)
     try:
         revision = await migrations.current(db)
@@ -44,6 +47,12 @@ async def look_at_database(settings: Settings) -> list[Finding]:
     finally:
         await db.close()
     return found
+
+
+def _absent_file(settings: Settings) -> Path | None:
+    """Opening it would make it."""
+    file = Path(make_url(settings.effective_database_url).database or "")
+    return file if settings.dialect == "sqlite" and not file.is_file() else None
 
 
 def _revision(revision: str | None) -> Finding:
