@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs import fleet, forget, herd, kill, restart, slow_sockets
+from proofs import fleet, forget, herd, kill, outage, restart, slow_sockets
 from proofs.harness import disk
 from proofs.harness.report import Report
 from tests.services_plugin import ABSENT
@@ -43,6 +43,13 @@ async def test_fleet(tmp_path: Path) -> None:
         if packages.find(name) is None:
             pytest.skip(f"{ABSENT}{name}")
     await _held(fleet.prove(tmp_path, "postgresql", "short", SEED))
+
+
+async def test_outage(tmp_path: Path) -> None:
+    for name in ("mysql", "redis"):
+        if packages.find(name) is None:
+            pytest.skip(f"{ABSENT}{name}")
+    await _held(outage.prove(tmp_path, "mysql", "short", SEED))
 
 
 async def test_slow_sockets(tmp_path: Path) -> None:
