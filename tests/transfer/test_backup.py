@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert
 
+from proofs.harness.filling import Filler, sums
 from refract import migrations
 from refract.analytics.figures import add_up as figures
 from refract.analytics.frames import LINK_CLICK, frame
@@ -22,7 +23,6 @@ from refract.links.models import FeedEntry
 from refract.migrations.tables import metadata
 from refract.transfer.backup import BackupDamaged, NotABackup, NotEmpty, back_up, check, restore
 from tests.conftest import make_settings
-from tests.transfer.conftest import Filler, sums
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 one_database = pytest.mark.parametrize("database", ["sqlite"], indirect=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, insert
 
+from proofs.harness.filling import Filler, sums
 from refract import migrations
 from refract.core.db import Database
 from refract.core.runtime import Runtime
@@ -15,7 +16,6 @@ from refract.transfer import store
 from refract.transfer.move import Moved, NotFromHere, NotToThere, SomethingElseThere, move
 from tests.conftest import START, make_settings
 from tests.serving import refract, serving
-from tests.transfer.conftest import Filler, sums
 
 servers = pytest.mark.parametrize("database", ["postgresql", "mysql"], indirect=True)
 
