@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from refract.analytics.consume import Consumer
     from refract.analytics.ingest import Ingester
     from refract.analytics.ship import Shipper
+    from refract.core.traces import Traces
     from refract.redirect.engine import Engine
 
 RESTART_SECONDS = 1.0
@@ -57,7 +58,8 @@ class Node:
         self.vitals = Vitals(rt, _probes(self.engine), self._problems)
         if rt.settings.role in ("all", "worker"):
             self.vitals.before_metrics = partial(observe, rt)
-        self._surroundings = Surroundings(self.application(), rt)
+        self._traces = _traces(rt) if rt.settings.otlp_url is not None else None
+        self._surroundings = Surroundings(_traced(self.application(), self._traces), rt)
         self._log = structlog.get_logger("refract.node")
 
     def application(self) -> ASGIApp:
@@ -93,6 +95,8 @@ class Node:
         async with AsyncExitStack() as open_parts:
             if self.engine is not None:
                 await open_parts.enter_async_context(self.engine.running())
+            if self._traces is not None:
+                await open_parts.enter_async_context(self.beside("traces", self._traces.run))
             for name, work in self._carriers().items():
                 await open_parts.enter_async_context(self.beside(name, work))
             if self.rt.settings.role in ("all", "worker"):
@@ -174,6 +178,20 @@ def _follow(rt: Runtime, engine: "Engine") -> ASGIApp:
     from refract.redirect.alone import follow_alone  # noqa: PLC0415 - not in every role
 
     return follow_alone(rt, engine)
+
+
+def _traces(rt: Runtime) -> "Traces":
+    from refract.core.traces import make_traces  # noqa: PLC0415 - only with a collector
+
+    return rt.part(make_traces)
+
+
+def _traced(app: ASGIApp, traces: "Traces | None") -> ASGIApp:
+    if traces is None:
+        return app
+    from refract.web.traced import Traced  # noqa: PLC0415 - only with a collector
+
+    return Traced(app, traces)
 
 
 def _probes(engine: "Engine | None") -> dict[str, Probe]:

@@ -151,6 +151,9 @@ class Settings(BaseSettings):
     log_format: Literal["auto", "json", "text"] = "auto"
     """`json` for machines, `text` for people, `auto` picks text on a terminal."""
 
+    otlp_url: str | None = None
+    """Where OpenTelemetry traces are sent (OTLP over HTTP), such as `http://127.0.0.1:4318`. Left out: none are made."""
+
     metrics_token: SecretStr | None = None
     """When set, `/metrics` answers only to `Authorization: Bearer` with this token."""
 
@@ -202,6 +205,14 @@ class Settings(BaseSettings):
     def _redis(cls, value: str | None) -> str | None:
         if value is not None and urlsplit(value).scheme not in ("redis", "rediss", "unix"):
             problem = "begin it with redis:// or rediss://"
+            raise ValueError(problem)
+        return value
+
+    @field_validator("otlp_url")
+    @classmethod
+    def _collector(cls, value: str | None) -> str | None:
+        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+            problem = "write it as http://host:4318"
             raise ValueError(problem)
         return value
 
