@@ -14,7 +14,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refract import __version__
-from refract.core.errors import RefractError, Unavailable
+from refract.admin import pages as admin_pages
+from refract.core.errors import RefractError, Unauthenticated, Unavailable
 from refract.core.runtime import Runtime
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
@@ -30,7 +31,7 @@ from refract.node import Node
 from refract.redirect import api as redirect_api
 from refract.redirect.follow import Follow
 from refract.redirect.surface import WebSurface
-from refract.web import assets, health
+from refract.web import assets, health, returning
 from refract.web.openapi import describe
 from refract.web.problems import (
     InternalError,
@@ -68,7 +69,7 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 """
 
 
-PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router)
+PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, admin_pages.router)
 
 
 def build_api(rt: Runtime) -> FastAPI:
@@ -85,7 +86,7 @@ def build_api(rt: Runtime) -> FastAPI:
     )
     api.state.rt = rt
     api.state.pages = Pages(rt.settings.public_url)
-    api.state.areas = ["links", "settings"]
+    api.state.areas = ["links", "tags", "settings", "admin"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
     for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, redirect_api.router):
@@ -206,6 +207,9 @@ async def _refused(request: Request, error: Exception) -> Response:
         retry_after=getattr(word, "retry_after", None),
     )
     response.headers.update(problem_headers(word))
+    if isinstance(word, Unauthenticated) and request.method == "GET":
+        asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+        returning.remember(response, request.app.state.rt, asked)
     return response
 
 

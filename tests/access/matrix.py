@@ -67,12 +67,17 @@ class Row:
     profile: Profile
     json: Any = None
     """The body, or a function that makes one where no two requests may send the same."""
-    form: dict[str, str] | None = None
+    form: Any = None
+    """The same for a form."""
     query: dict[str, str] | None = None
 
     @property
     def body(self) -> Any:
         return self.json() if callable(self.json) else self.json
+
+    @property
+    def fields(self) -> Any:
+        return self.form() if callable(self.form) else self.form
 
 
 ROWS: dict[str, Row] = {
@@ -83,6 +88,8 @@ ROWS: dict[str, Row] = {
     "GET /favicon.ico": Row(OPEN),
     "GET /robots.txt": Row(OPEN),
     "GET /static/{digest}/{name}": Row(OPEN),
+    "GET /opensearch.xml": Row(OPEN),
+    "GET /manifest.webmanifest": Row(OPEN),
     "GET /api/openapi.json": Row(OPEN),
     "HEAD /api/openapi.json": Row(OPEN),
     # -- pages
@@ -131,16 +138,41 @@ ROWS: dict[str, Row] = {
     "POST /api/v1/resolve": Row(SIGNED_IN_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN}), json={"path": "/roadmap"}),
     "GET /app/links": Row(SIGNED_IN_READ),
     "POST /app/links": Row(SIGNED_IN_WRITE, form={"destination": "https://example.com/form"}),
+    "POST /app/links/bulk": Row(SIGNED_IN_WRITE, form={"act": "disable"}),
+    "POST /app/links/undo": Row(SIGNED_IN_WRITE),
+    "GET /app/links/new": Row(SIGNED_IN_READ.but({Who.OWNER_READ_ONLY: FORBIDDEN})),
+    "GET /app/links/try": Row(SIGNED_IN_READ, query={"destination": "https://example.com/{1}", "path": "a"}),
+    "GET /app/share": Row(SIGNED_IN_READ.but({Who.OWNER_READ_ONLY: FORBIDDEN}), query={"url": "https://example.com/shared"}),
     "GET /app/links/{link_id}": Row(OWNED_READ),
+    "GET /app/links/{link_id}/edit": Row(OWNED_READ.but({Who.RECIPIENT: SEEN, Who.OWNER_READ_ONLY: FORBIDDEN})),
+    "POST /app/links/{link_id}/names": Row(OWNED_WRITE, form=lambda: {"name": f"matrix-{token_hex(6)}"}),
+    "POST /app/links/{link_id}/names/{name}/release": Row(OWNED_WRITE),
+    "POST /app/links/{link_id}/owners": Row(OWNED_WRITE, form={"email": "otto@example.com"}),
+    "POST /app/links/{link_id}/owners/{user_id}/remove": Row(OWNED_WRITE),
+    "POST /app/links/{link_id}/shares": Row(OWNED_WRITE, form={"email": "otto@example.com"}),
+    "POST /app/links/{link_id}/shares/{user_id}/remove": Row(OWNED_WRITE),
+    "POST /app/links/{link_id}/transfer": Row(OWNED_TRANSFER, form={"email": "otto@example.com"}),
+    "POST /app/links/{link_id}/history/{version}/revert": Row(OWNED_WRITE),
     "POST /app/links/{link_id}": Row(OWNED_WRITE, form={"destination": "https://example.com/changed"}),
     "POST /app/links/{link_id}/{step}": Row(OWNED_WRITE),
+    "GET /app/omnibox": Row(SIGNED_IN_READ, query={"q": "road"}),
     "POST /app/omnibox": Row(SIGNED_IN_WRITE, form={"q": "https://example.com/typed"}),
+    "GET /app/go": Row(SIGNED_IN_READ, query={"q": "roadmap"}),
+    "GET /app/suggest": Row(OPEN_READ, query={"q": "road"}),
     # -- tags
     "GET /api/v1/tags": Row(SIGNED_IN_READ),
     "PATCH /api/v1/tags/{tag_id}": Row(ADMIN_WRITE, json={"color": "#123456"}),
+    "GET /app/tags": Row(SIGNED_IN_READ),
+    "POST /app/tags/{tag_id}": Row(ADMIN_WRITE, form={"color": "#123456"}),
     # -- administrators
     "GET /api/v1/admin/audit": Row(ADMIN_READ),
     "GET /api/v1/admin/blocked-domains": Row(ADMIN_READ),
     "POST /api/v1/admin/blocked-domains": Row(ADMIN_WRITE, json={"domain": "bad.example"}),
     "DELETE /api/v1/admin/blocked-domains/{domain}": Row(ADMIN_WRITE),
+    "GET /app/admin": Row(ADMIN_READ),
+    "GET /app/admin/jobs": Row(ADMIN_READ),
+    "POST /app/admin/jobs/{job_id}/retry": Row(ADMIN_WRITE),
+    "GET /app/admin/blocked-domains": Row(ADMIN_READ),
+    "POST /app/admin/blocked-domains": Row(ADMIN_WRITE, form={"domain": "bad.example"}),
+    "POST /app/admin/blocked-domains/{domain}/remove": Row(ADMIN_WRITE),
 }

@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from refract.identity import keys, sessions
 from refract.identity.models import BrowserSession, Scope
+from refract.jobs.models import Job, JobStatus
 from refract.links import service as links
 from refract.links.access import Who as Standing
 from refract.links.blocking import block_domain
@@ -104,17 +105,20 @@ async def _link(world: World) -> int:
         return link.id
 
 
+@object_for("/app/links/{link_id}/names/{name}", absent="no-such-name")
 @object_for("/api/v1/links/{link_id}/names/{name}", absent="no-such-name")
 async def a_name_of_the_link(world: World) -> str:
     async with world.rt.db.read() as session:
         return (await names_of(session, NameKind.LINK, [int(world.made["link_id"])]))[int(world.made["link_id"])][0]
 
 
+@object_for("/app/links/{link_id}/owners/{user_id}")
 @object_for("/api/v1/links/{link_id}/owners/{user_id}")
 async def a_co_owner(world: World) -> str:
     return str(world.co_owner.id)
 
 
+@object_for("/app/links/{link_id}/shares/{user_id}")
 @object_for("/api/v1/links/{link_id}/shares/{user_id}")
 async def a_recipient(world: World) -> str:
     return str(world.recipient.id)
@@ -147,6 +151,16 @@ async def a_blocked_domain(world: World) -> str:
     async with world.rt.db.write() as session:
         await block_domain(session, "blocked.example", reason="test", by=None, at=world.rt.clock.now())
     return "blocked.example"
+
+
+@object_for("job_id")
+async def a_dead_job(world: World) -> str:
+    now = world.rt.clock.now()
+    async with world.rt.db.write() as session:
+        job = Job(id=world.rt.ids.next_id(), kind="a.kind", payload={}, status=JobStatus.DEAD, run_at=now, created_at=now, finished_at=now)
+        session.add(job)
+        await session.flush()
+        return str(job.id)
 
 
 def parameters_of(path: str) -> list[str]:

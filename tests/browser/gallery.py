@@ -6,9 +6,9 @@ PYTHONPATH=src:. python -m tests.browser.gallery --port 8123
 from __future__ import annotations
 
 import argparse
-import hashlib
 import io
 from collections.abc import Awaitable, Callable
+from mimetypes import guess_type
 from pathlib import Path
 
 import segno
@@ -19,10 +19,11 @@ from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
 
+from refract.home.omnibox import Option
+from refract.web.render import content, static
 from tests.browser.samples import PAGES, Page
 
 WEB = Path(__file__).parents[2] / "src/refract/web"
@@ -30,12 +31,6 @@ CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'; manifest-src 'self'"
 )
-
-
-def static(name: str) -> str:
-    """The address of a static file, changed whenever its content is."""
-    digest = hashlib.blake2b((WEB / "static" / name).read_bytes(), digest_size=6).hexdigest()
-    return f"/static/{name}?v={digest}"
 
 
 def environment() -> Environment:
@@ -54,7 +49,7 @@ async def harden(request: Request, call_next: Callable[[Request], Awaitable[Resp
     return response
 
 
-def gallery() -> Starlette:
+def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that pages ask for
     """An application with one page per sample, `/` for the signed-in start page, and what the pages ask for."""
     env = environment()
 
@@ -73,6 +68,26 @@ def gallery() -> Starlette:
         segno.make("https://go.example.com/roadmap").save(out, kind="svg", border=2, xmldecl=False, svgns=True)
         return Response(out.getvalue(), media_type="image/svg+xml")
 
+    async def options(_: Request) -> Response:
+        shown = [Option("Search links for “road”", "search"), Option("/roadmap", "link", "/app/links/1", "Q3 roadmap", "My links")]
+        return HTMLResponse(env.get_template("fragments/omnibox.html").render(options=shown))
+
+    async def tried(_: Request) -> Response:
+        return HTMLResponse(env.get_template("fragments/dry_run.html").render(leads_to="https://example.com/x", problem=None, usage=None))
+
+    async def named(request: Request) -> Response:
+        name = request.path_params["name"]
+        return JSONResponse(
+            {"name": name, "available": name != "roadmap", "reason": None, "detail": f"The name “{name}” is already in use."}
+        )
+
+    async def manifest(_: Request) -> Response:
+        return JSONResponse({"name": "Refract"}, media_type="application/manifest+json")
+
+    async def asset(request: Request) -> Response:
+        name = request.path_params["name"]
+        return Response(content(name), media_type=guess_type(name)[0], headers={"Cache-Control": "max-age=3600"})
+
     async def accept(_: Request) -> Response:
         return RedirectResponse("/", status_code=303)
 
@@ -80,8 +95,12 @@ def gallery() -> Starlette:
         Route("/", start),
         Route("/sample/{name}", sample),
         Route("/roadmap.qr", qr),
+        Route("/app/omnibox", options),
+        Route("/app/links/try", tried),
+        Route("/api/v1/names/{name}", named),
+        Route("/manifest.webmanifest", manifest),
         Route("/{path:path}", accept, methods=["POST"]),
-        Mount("/static", StaticFiles(directory=WEB / "static")),
+        Route("/static/{digest}/{name}", asset),
     ]
     return Starlette(
         routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=harden), Middleware(GZipMiddleware, minimum_size=200)]

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from refract.analytics.figures import Figures
+from refract.jobs.models import Job
+from refract.links.models import LinkState
+from refract.links.queries import LinkQuestion, TagCount
+from refract.links.safety_models import BlockedDomain
+from refract.tags.models import Tag
 from refract.web.reading import Chapter, Field, Operation, Refusal
+from refract.web.vitals import Alive, Dependency, Readiness
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 HOSTILE = '"><script>alert(1)</script>'
@@ -48,7 +55,10 @@ TAGS = {"roadmap": [("planning", "#2f4bd6"), ("platform", "#11703f")], "wiki": [
 def link(name: str, destination: str, title: str = "", *, state: str = "active", clicks: int = 0) -> dict[str, Any]:
     seed = sum(map(ord, name))
     return {
+        "id": str(seed),
         "name": name,
+        "more_names": 1 if name == "roadmap" else 0,
+        "secure": name == "wiki",
         "href": f"/app/links/{seed}",
         "short_url": f"https://go.example.com/{name}",
         "destination": destination,
@@ -153,20 +163,88 @@ API = [
     ),
     Chapter("admin", "For administrators.", []),
 ]
-LINK: dict[str, Any] = {
-    "link": {
-        "id": "361890234523648", "code": "s5KqmO6usg", "short_url": "https://go.example.com/roadmap", "names": ["roadmap", "plans"],
-        "destination": LINKS[0]["destination"], "title": "Plans", "notes": None, "tags": ["planning"], "redirect_status": 302,
-        "visibility": "unlisted", "status": "active", "expires_at": NOW, "created_at": NOW, "total_clicks": 1284, "bot_clicks": 96,
-        "owners": [{"name": "Ada", "primary": True}, {"name": "Sam", "primary": False}],
-    },
-    "name": "roadmap",
-    "may_edit": True,
-    "may_see_figures": True,
-    "versions": [{"action": "edited", "changes": {"title": ["a", "b"]}, "at": NOW}, {"action": "created", "changes": {}, "at": NOW}],
-    "qr_url": "/roadmap.qr",
+OWNERS = [
+    {"user_id": "1", "name": "Ada", "email": "ada@example.com", "primary": True},
+    {"user_id": "2", "name": HOSTILE, "email": "sam@example.com", "primary": False},
+]
+LINK_OUT: dict[str, Any] = {
+    "id": "361890234523648", "code": "s5KqmO6usg", "short_url": "https://go.example.com/roadmap", "names": ["roadmap", "plans"],
+    "destination": LINKS[0]["destination"], "title": "Plans", "notes": "Two\nlines " + HOSTILE, "tags": ["planning", HOSTILE],
+    "redirect_status": 302, "visibility": "public", "status": "active", "expires_at": NOW, "created_at": NOW, "updated_at": NOW,
+    "total_clicks": 1284, "bot_clicks": 96, "last_clicked_at": NOW, "flagged": True, "forward_query": True, "owners": OWNERS,
 }  # fmt: skip
-LIST: dict[str, Any] = {"q": "", "next_url": "/app/links?cursor=x", "first_url": None}
+VERSIONS = [
+    {"version": 3, "action": "edited", "who": "Ada", "at": NOW, "may_revert": False,
+     "changes": [("title", "none", HOSTILE), ("destination", "https://example.com/" + "old/" * 20, "https://example.com/")]},
+    {"version": 2, "action": "owner added", "who": HOSTILE, "at": NOW, "may_revert": True, "changes": []},
+    {"version": 1, "action": "created", "who": None, "at": NOW, "may_revert": True, "changes": []},
+]  # fmt: skip
+RIGHTS = dict.fromkeys(["view", "stats", "edit", "manage", "transfer"], True)
+LINK: dict[str, Any] = {
+    "link": LINK_OUT, "name": "roadmap", "colors": {"planning": "#2f4bd6"}, "rights": RIGHTS, "versions": VERSIONS,
+    "shares": [{"id": "3", "name": "Cleo", "email": "cleo@example.com"}], "qr_url": "/roadmap.qr",
+    "dry_run": {"leads_to": "https://docs.example.com/teams/x", "problem": None, "usage": None, "path": "", "name": "roadmap"},
+}  # fmt: skip
+SEEN: dict[str, Any] = LINK | {
+    "rights": RIGHTS | {"edit": False, "manage": False, "transfer": False}, "versions": [], "shares": [],
+    "dry_run": {"leads_to": None, "problem": "Nothing was given for {1}.", "usage": "/roadmap/{1}", "path": "", "name": "roadmap"},
+}  # fmt: skip
+FORM: dict[str, Any] = {
+    "statuses": [("302", "302 · changes are seen at once"), ("301", "301 · moved for good")],
+    "visibilities": [("unlisted", "Unlisted: whoever knows it may follow it"), ("public", "Public: everybody signed in finds it")],
+}
+
+
+def table(links: list[dict[str, Any]], q: str = "", **asked: Any) -> dict[str, Any]:
+    """The table of links with its filters."""
+    return {
+        "links": links,
+        "asked": LinkQuestion(q=q or None, **asked),
+        "filtered": bool(q or asked),
+        "q": q,
+        "states": [("active", 5), ("disabled", 1), ("expired", 1), ("deleted", 1_001)],
+        "all_count": 7,
+        "most_counted": 1_000,
+        "tags": [TagCount("planning", "planning", "#2f4bd6", 12), TagCount(HOSTILE, "hostile", "#b3261e", 3)] if links else [],
+        "sorts": [("created", "Newest"), ("clicks", "Most clicks")],
+        "owners": [("me", "Mine"), ("shared", "Shared with me"), ("public", "Everybody’s public")],
+        "address": lambda **changes: "/app/links?" + "&".join(f"{name}={value}" for name, value in changes.items()),
+        "may_act": True,
+        "next_url": "/app/links?cursor=x" if links else None,
+        "first_url": None,
+    }
+
+
+TAG_ROWS = [
+    Tag(id=1, name="planning", key="planning", color="#2F4BD6", usage_count=1284, last_used_at=NOW),
+    Tag(id=2, name=HOSTILE, key="hostile", color="#B3261E", usage_count=1, last_used_at=None),
+]
+TAGS_PAGE: dict[str, Any] = {
+    "sort": "usage",
+    "sorts": [("usage", "Most used"), ("name", "A to Z")],
+    "may_change": True,
+    "wrong": None,
+    "next_url": None,
+}
+READY = Readiness(
+    status="degraded",
+    version="0.1.0",
+    dependencies={
+        "database": Dependency(status="ok", latency_ms=0.4),
+        "redis": Dependency(status="down", latency_ms=None, detail="refused"),
+    },
+)
+ADMIN: dict[str, Any] = {"readiness": READY, "waiting": 12, "dead": 2, "oldest": 40, "here": "overview"}
+DEAD = Job(
+    id=7, kind="links.check_safety", attempt_count=3, finished_at=NOW, last_error_code="UNAVAILABLE",
+    last_error_message="The service did not answer. " * 8 + HOSTILE,
+)  # fmt: skip
+JOBS: dict[str, Any] = {"here": "jobs", "next_url": "/app/admin/jobs?cursor=x"}
+KINDS = [("links.check_safety", {"PENDING": 3, "IN_PROGRESS": 1, "FAILED": 0, "DEAD": 2})]
+BLOCKED = [
+    BlockedDomain(domain="bad.example", reason=HOSTILE, blocked_at=NOW),
+    BlockedDomain(domain="worse.example", reason="", blocked_at=NOW),
+]
 
 PAGES: dict[str, Page] = {
     "landing": page("landing.html", "Refract", path="/"),
@@ -205,11 +283,61 @@ PAGES: dict[str, Page] = {
     "settings": page("settings.html", "Settings", ADA, path="/app/settings", keys=KEYS, allowed_scopes=["read", "write", "admin"]),
     "settings-empty": page("settings.html", "Settings", SAM, path="/app/settings", keys=[], errors={"name": "Give the key a name."}),
     "settings-new-key": page("settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY),
-    "links": page("links.html", "Links", ADA, path="/app/links", links=LINKS, **LIST),
-    "links-empty": page("links.html", "Links", SAM, path="/app/links", links=[], **LIST),
-    "links-nothing-found": page("links.html", "Links", SAM, path="/app/links", links=[], **(LIST | {"q": "raodmap"})),
+    "links": page("links.html", "Links", ADA, path="/app/links", **table(LINKS)),
+    "links-filtered": page("links.html", "Links", ADA, path="/app/links", **table(LINKS[:2], tag="planning", status=LinkState.ACTIVE)),
+    "links-empty": page("links.html", "Links", SAM, path="/app/links", **table([])),
+    "links-nothing-found": page("links.html", "Links", SAM, path="/app/links", **table([], "raodmap")),
     "link": page("link.html", "/roadmap", ADA, path="/app/links/1", **LINK),
-    "link-refused": page("link.html", "/roadmap", SAM, path="/app/links/1", errors={"step": "The link is expired."}, **LINK),
+    "link-seen": page("link.html", "/roadmap", SAM, path="/app/links/1", **SEEN),
+    "link-form-new": page("link_form.html", "New link", SAM, path="/app/links/new", link=None, values={}, errors=FIRST_ERRORS, **FORM),
+    "link-form": page(
+        "link_form.html",
+        "Edit",
+        SAM,
+        path="/app/links/1/edit",
+        link=LINK_OUT,
+        values=LINK_OUT | {"destination": "https://e.com/{1}"},
+        errors={},
+        **FORM,
+    ),
+    "tags": page("tags.html", "Tags", ADA, path="/app/tags", tags=TAG_ROWS, most=1284, q="", **TAGS_PAGE),
+    "tags-wrong": page(
+        "tags.html", "Tags", ADA, path="/app/tags", tags=TAG_ROWS, most=1, q="", **(TAGS_PAGE | {"wrong": ("2", "x", "That tag exists.")})
+    ),
+    "tags-empty": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="", **TAGS_PAGE),
+    "tags-nothing-found": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="x", **TAGS_PAGE),
+    "admin": page(
+        "admin.html", "Admin", ADA, path="/app/admin", alive=Alive(version="0.1.0"), figures=Figures(9, 1, 0, 9, 9, 9, ()), **ADMIN
+    ),
+    "admin-drift": page(
+        "admin.html",
+        "Admin",
+        ADA,
+        path="/app/admin",
+        alive=Alive(version="0.1.0", problems=["The disk is nearly full."]),
+        figures=Figures(9, 1, 3, 8, 9, 9, ("x.bad",)),
+        **ADMIN,
+    ),
+    "admin-jobs": page("admin_jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=KINDS, dead=[DEAD], **JOBS),
+    "admin-jobs-none": page("admin_jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=[], dead=[], **(JOBS | {"next_url": None})),
+    "admin-blocked": page("admin_blocked.html", "Blocked domains", ADA, path="/app/admin/blocked-domains", here="blocked", domains=BLOCKED),
+    "admin-blocked-none": page(
+        "admin_blocked.html",
+        "Blocked domains",
+        ADA,
+        path="/app/admin/x",
+        here="blocked",
+        domains=[],
+        errors={"domain": "That is no domain."},
+    ),
+    "link-refused": page(
+        "link.html",
+        "/roadmap",
+        SAM,
+        path="/app/links/1",
+        errors={"step": "The link is expired.", "owner": "Nobody has that address."},
+        **LINK,
+    ),
     "api-docs": page("api_docs.html", "API", path="/api/docs", chapters=API, paragraphs=["Everything the web app can do, for programs."]),
     "parts": page("gallery_parts.html", "Parts", ADA, path="/app/links", links=LINKS, hours=HOURS, toasts=SAID, now=NOW, omnibox_live=True),
 }

@@ -6,7 +6,7 @@ import structlog
 import typer
 
 from refract import __version__
-from refract.cli import doctor, export, imports, keys, links, migrate, serve, shorten, signin, transfer, verify
+from refract.cli import demo, doctor, export, imports, keys, links, migrate, serve, shorten, signin, transfer, verify
 from refract.core.errors import RefractError
 from refract.core.faults import meaning
 
@@ -24,6 +24,7 @@ app.command("doctor")(doctor.doctor)
 app.command("move")(transfer.move)
 app.command("backup")(transfer.backup)
 app.command("restore")(transfer.restore)
+app.command("demo")(demo.demo)
 app.add_typer(keys.app, name="keys")
 app.command("shorten")(shorten.shorten)
 app.add_typer(links.app, name="links")

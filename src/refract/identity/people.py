@@ -1,12 +1,14 @@
 """Accounts: finding them, making the owner's, changing one's own."""
 
 import unicodedata
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from refract.core.db import ReadSession, WriteSession
+from refract.core.rows import slices
 from refract.core.runtime import Runtime
 from refract.identity.errors import EmailAmbiguous, UserNotFound
 from refract.identity.models import LOCAL_ISSUER, Plan, User, UserRole, UserStatus
@@ -64,6 +66,14 @@ async def person_by_email(session: ReadSession, email: str) -> User:
     if len(found) > 1:
         raise EmailAmbiguous(email=email)
     return found[0]
+
+
+async def people_by_id(session: ReadSession, ids: Collection[int]) -> dict[int, User]:
+    """Accounts by id; those that are gone are missing."""
+    found: dict[int, User] = {}
+    for some in slices(sorted(ids)):
+        found |= {user.id: user for user in await session.scalars(select(User).where(User.id.in_(some)))}
+    return found
 
 
 async def change_profile(session: WriteSession, user_id: int, changes: dict[str, Any], preferences: dict[str, Any]) -> User:

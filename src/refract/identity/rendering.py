@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.identity.visitors import Actor, session_token
-from refract.web import csrf
+from refract.web import csrf, flash
 from refract.web.render import Pages
 
 VISIT = "refract_visit"
@@ -26,22 +26,33 @@ def shown(user: User | None) -> dict[str, Any] | None:
 
 
 def respond(request: Request, actor: Actor | None, template: str, *, status: int = 200, page_title: str, **context: Any) -> HTMLResponse:
-    """Render a page for whoever asks. A stranger gets a cookie that the page's forms are bound to."""
+    """Render a page for whoever asks, with what the form before had to say. A stranger gets a cookie that the page's forms are bound to."""
+    rt: Runtime = request.app.state.rt
+    said = flash.heard(request, rt)
+    visit = visit_cookie(request) or secrets.token_urlsafe(16)
+    html = _render(request, actor, template, visit, status=status, page_title=page_title, toasts=[said] if said else [], **context)
+    response = HTMLResponse(html, status)
+    if said:
+        flash.forget(request, response, rt)
+    if (actor is None or session_token(request, rt) is None) and visit_cookie(request) is None:
+        response.set_cookie(VISIT, visit, max_age=86_400, path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+    return response
+
+
+def respond_part(request: Request, actor: Actor, template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
+    """A piece of a page, for a page that is already there."""
+    return HTMLResponse(_render(request, actor, template, "", page_title="", **context), status)
+
+
+def _render(request: Request, actor: Actor | None, template: str, visit: str, **context: Any) -> str:
     rt: Runtime = request.app.state.rt
     pages: Pages = request.app.state.pages
     token = session_token(request, rt) if actor is not None else None
-    visit = visit_cookie(request) or secrets.token_urlsafe(16)
-    html = pages.render(
+    return pages.render(
         template,
-        status=status,
         user=shown(actor.user if actor else None),
         csrf=csrf.token_for(rt, token or visit),
         request_path=request.url.path,
-        page_title=page_title,
         areas=request.app.state.areas,
         **context,
     )
-    response = HTMLResponse(html, status)
-    if token is None and visit_cookie(request) is None:
-        response.set_cookie(VISIT, visit, max_age=86_400, path="/", secure=rt.settings.https, httponly=True, samesite="lax")
-    return response

@@ -12,6 +12,8 @@ from refract.names.grammar import name_key
 from refract.names.models import Kind, Name
 
 _MOST_LOOKALIKES = 500
+_BEHIND_ALL = "~"
+"""Comes after every character of a key."""
 _links = table("links", column("id", BigInteger))
 """Codes are made of the ids in this table, which belongs to a feature above; nothing else of it is known here."""
 
@@ -22,6 +24,13 @@ async def find_names(session: ReadSession, keys: Collection[str]) -> dict[str, N
     for some in slices(sorted(keys)):
         found |= {name.key: name for name in await session.scalars(select(Name).where(Name.key.in_(some)))}
     return found
+
+
+async def names_beginning(session: ReadSession, typed: str, most: int) -> list[Name]:
+    """Names that begin with what was typed, by key: a range of the primary key, which every database walks along its index."""
+    key = name_key(typed)
+    question = select(Name).where(Name.key >= key, Name.key < key + _BEHIND_ALL).order_by(Name.key).limit(most)
+    return list(await session.scalars(question))
 
 
 async def names_of(session: ReadSession, kind: Kind, target_ids: Collection[int]) -> dict[int, list[str]]:

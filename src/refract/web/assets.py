@@ -7,11 +7,17 @@ from mimetypes import guess_type
 from fastapi import APIRouter, Request, Response
 
 from refract.web.problems import NoSuchPage
-from refract.web.render import STATIC, static
+from refract.web.render import STATIC, content, static
 
 router = APIRouter(include_in_schema=False)
 _FOR_EVER = "public, max-age=31536000, immutable"
-_TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json", ".ico": "image/x-icon"}
+_TYPES = {
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+    ".webmanifest": "application/manifest+json",
+    ".ico": "image/x-icon",
+}
 _COMPRESSIBLE = ("text/", "image/svg", "application/manifest", "application/json")
 
 
@@ -21,10 +27,10 @@ def _load(name: str) -> tuple[bytes, bytes | None, str] | None:
     path = STATIC / name
     if path.parent != STATIC or not path.is_file():
         return None
-    content = path.read_bytes()
+    body = content(name)
     kind = _TYPES.get(path.suffix) or guess_type(name)[0] or "application/octet-stream"
-    compressed = gzip.compress(content, 9, mtime=0) if kind.startswith(_COMPRESSIBLE) else None
-    return content, compressed, kind
+    compressed = gzip.compress(body, 9, mtime=0) if kind.startswith(_COMPRESSIBLE) else None
+    return body, compressed, kind
 
 
 @router.get("/static/{digest}/{name}")
@@ -32,11 +38,11 @@ async def asset(digest: str, name: str, request: Request) -> Response:
     found = _load(name)
     if found is None:
         raise NoSuchPage
-    content, compressed, kind = found
+    body, compressed, kind = found
     headers = {"Cache-Control": _FOR_EVER if static(name).split("/")[2] == digest else "no-cache", "Vary": "Accept-Encoding"}
     if compressed is not None and "gzip" in request.headers.get("accept-encoding", ""):
         return Response(compressed, headers=headers | {"Content-Encoding": "gzip"}, media_type=kind)
-    return Response(content, headers=headers, media_type=kind)
+    return Response(body, headers=headers, media_type=kind)
 
 
 @router.get("/favicon.ico")

@@ -1,6 +1,7 @@
 """Pages from templates. Autoescaping is on and nothing is inline, so a text can never become a script."""
 
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from refract import __version__
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
+_REFERENCE = re.compile(r'url\("([a-z0-9.-]+)"\)')
 
 
 class Pages:
@@ -31,7 +33,15 @@ class Pages:
 
 
 @cache
+def content(name: str) -> bytes:
+    """A static file as it is served: a stylesheet names its fonts by the address under which browsers keep them."""
+    raw = (STATIC / name).read_bytes()
+    if not name.endswith(".css"):
+        return raw
+    return _REFERENCE.sub(lambda found: f'url("{static(found[1])}")', raw.decode()).encode()
+
+
+@cache
 def static(name: str) -> str:
     """The address of a static file, with its content's digest, so that browsers may keep it for ever."""
-    content = (STATIC / name).read_bytes()
-    return f"/static/{hashlib.blake2b(content, digest_size=5).hexdigest()}/{name}"
+    return f"/static/{hashlib.blake2b(content(name), digest_size=5).hexdigest()}/{name}"

@@ -57,3 +57,10 @@ def _name(rt: Runtime) -> str:
 def _own(path: str) -> bool:
     """A path on this host and nothing else: visible ASCII, one slash at the beginning."""
     return path.startswith("/") and not path.startswith(("//", "/\\")) and path.isascii() and path.isprintable() and " " not in path
+
+
+def back_to(request: Request, rt: Runtime, otherwise: str) -> str:
+    """The page of ours that a form was sent from, as the browser says: the start page or one below /app."""
+    came_from = request.headers.get("referer", "")
+    path = came_from.removeprefix(rt.settings.public_url)
+    return path if path != came_from and (path == "/" or path.startswith("/app/")) and _own(path) and len(path) <= _LONGEST else otherwise

@@ -1,8 +1,10 @@
 """Questions about links."""
 
 from refract.links.queries.cards import Card, card_of, cards_of
+from refract.links.queries.facets import MOST_COUNTED, TagCount, count_states, count_tags, tag_colors
 from refract.links.queries.find import (
     Resolution,
+    any_link,
     did_you_mean,
     find_link,
     history_of,
@@ -11,6 +13,7 @@ from refract.links.queries.find import (
     owners_of,
     resolve,
     shares_of,
+    suggest_names,
     version_of,
     view_link,
     visible_tags,
@@ -19,15 +22,20 @@ from refract.links.queries.pages import LinkQuestion, OwnerFilter, Sort, page_of
 from refract.links.queries.stream import Known, buried, known_links, links_after
 
 __all__ = [
+    "MOST_COUNTED",
     "Card",
     "Known",
     "LinkQuestion",
     "OwnerFilter",
     "Resolution",
     "Sort",
+    "TagCount",
+    "any_link",
     "buried",
     "card_of",
     "cards_of",
+    "count_states",
+    "count_tags",
     "did_you_mean",
     "find_link",
     "history_of",
@@ -39,6 +47,8 @@ __all__ = [
     "page_of_links",
     "resolve",
     "shares_of",
+    "suggest_names",
+    "tag_colors",
     "version_of",
     "view_link",
     "visible_tags",

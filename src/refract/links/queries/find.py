@@ -16,8 +16,9 @@ from refract.links.access import Standing, Who, owned_by, standing_of, visible_t
 from refract.links.errors import LinkNotFound, VersionNotFound
 from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkState, LinkTag
 from refract.links.queries.cards import tag_names
+from refract.names.grammar import possible_key
 from refract.names.models import Kind
-from refract.names.queries import find_names, lookalikes, names_of
+from refract.names.queries import find_names, lookalikes, names_beginning, names_of
 from refract.names.service import lookups
 from refract.tags.models import SHARED_SPACE, Tag
 
@@ -37,6 +38,11 @@ def in_state(state: LinkState, now: datetime) -> ColumnElement[bool]:
 
 async def find_link(session: ReadSession, link_id: int) -> Link | None:
     return await session.get(Link, link_id)
+
+
+async def any_link(session: ReadSession, who: Who) -> bool:
+    """Whether there is a link that somebody may know of."""
+    return await session.scalar(select(Link.id).where(visible_to(who)).limit(1)) is not None
 
 
 async def view_link(session: ReadSession, who: Who, link_id: int, right: Right = Right.VIEW) -> tuple[Link, Standing]:
@@ -83,6 +89,18 @@ async def did_you_mean(session: ReadSession, typed: str, who: Who | None, now: d
     offered = select(Link.id).where(Link.id.in_(ids), in_state(LinkState.ACTIVE, now), visible_to(who))
     seen = set(await session.scalars(offered)) if ids else set()
     return [one.name for one in near if one.kind == Kind.LIST or one.target_id in seen][:SUGGESTIONS]
+
+
+async def suggest_names(session: ReadSession, typed: str, who: Who | None, now: datetime, most: int) -> list[tuple[str, Link | None]]:
+    """Names that begin with what was typed, of live links that somebody may know of, and of published lists. Two queries."""
+    if possible_key(typed) is None:
+        return []
+    near = await names_beginning(session, typed, _MOST_CONSIDERED)
+    ids = sorted({one.target_id for one in near if one.kind == Kind.LINK})
+    offered = select(Link).where(Link.id.in_(ids), in_state(LinkState.ACTIVE, now), visible_to(who))
+    seen = {link.id: link for link in await session.scalars(offered)} if ids else {}
+    found = [(one.name, seen.get(one.target_id)) for one in near if one.kind == Kind.LIST or one.target_id in seen]
+    return found[:most]
 
 
 async def live_links_to(session: ReadSession, user_id: int, digests: Collection[str], now: datetime) -> list[Link]:

@@ -1,6 +1,8 @@
-// What every page does beyond plain forms. One file, no imports, so that its hashed address is all there is to cache.
-// Others talk to it by events on document:
+// What every page does beyond plain forms. No imports: each module is a file with a hashed address of its own, and they talk by
+// events on document:
 //   refract:toast  {message, kind: "done"|"note"|"wrong", undo: address}   (also as an HX-Trigger response header)
+//   refract:shown  {within}: something was put into the page
+//   refract:row-key {key, row}: a letter pressed on a row of a list; preventDefault() when it meant something
 //   refract:undo   sent before an undo form goes out; preventDefault() to do it another way
 
 const $ = (selector, within = document) => within.querySelector(selector);
@@ -122,6 +124,16 @@ document.addEventListener("click", (event) => {
     event.preventDefault();
     dismissMenus();
   }
+  const drawn = target.closest("a[data-drawer]");
+  if (drawn && $("#drawer") && !event.metaKey && !event.ctrlKey && !event.shiftKey && event.button === 0) {
+    event.preventDefault();
+    openDrawer(drawn);
+  }
+  if (target.closest("[data-inert]")) event.preventDefault(); // to be dragged, not pressed
+  if (target.closest("[data-drawer-close]") && $("#drawer[open]")) {
+    event.preventDefault();
+    $("#drawer").close();
+  }
   if (target instanceof HTMLDialogElement) target.close(); // the backdrop is the dialog itself
   const copier = target.closest("[data-copy]");
   if (copier) copy(copier);
@@ -132,24 +144,27 @@ document.addEventListener("change", (event) => {
   if (event.target.closest("[data-theme-choice]")) setTheme(event.target.value);
 });
 
-// ---- omnibox ---------------------------------------------------------------------------------------------------------
+// ---- drawer: a page of ours, shown beside the one that is there --------------------------------------------------------
 
-function meaning(text) {
-  if (/^https?:\/\/\S+$/i.test(text) || /^[\w-]+(\.[\w-]+)+(\/\S*)?$/.test(text)) return "shorten this address";
-  if (/^\/[\w-]+/.test(text)) return `open ${text}`;
-  if (/^#\S+$/.test(text)) return `show everything tagged ${text}`;
-  return `search for “${text.length > 40 ? `${text.slice(0, 39)}…` : text}”`;
-}
-
-for (const box of $$("[data-omnibox]")) {
-  const input = $("input[name=q]", box);
-  const hint = $("[data-omnibox-hint]", box);
-  const show = () => {
-    const text = input.value.trim();
-    hint.hidden = !text || document.activeElement !== input;
-    if (text) hint.textContent = `Enter: ${meaning(text)}`;
-  };
-  for (const name of ["input", "focus", "blur"]) input.addEventListener(name, show);
+async function openDrawer(link) {
+  const drawer = $("#drawer");
+  const body = $("[data-drawer-body]", drawer);
+  $("[data-drawer-title]", drawer).textContent = link.dataset.drawerTitle ?? link.title ?? "";
+  body.replaceChildren($("#skeleton")?.content.cloneNode(true) ?? "");
+  if (!drawer.open) drawer.showModal();
+  try {
+    const answer = await fetch(link.href, { headers: { Accept: "text/html" } });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const content = $("[data-drawer-content]", page);
+    if (!answer.ok || !content) throw new Error("no form");
+    $("[data-drawer-title]", drawer).textContent = $("h1", page)?.textContent ?? "";
+    body.replaceChildren(document.importNode(content, true));
+    window.htmx?.process(body);
+    document.dispatchEvent(new CustomEvent("refract:shown", { detail: { within: body } }));
+    $("[autofocus]", body)?.focus();
+  } catch {
+    location.assign(link.href); // the same as a page of its own
+  }
 }
 
 // ---- keyboard --------------------------------------------------------------------------------------------------------
@@ -183,8 +198,15 @@ function act(key) {
     case "/": return focusOmnibox();
     case "j": return moveRow(1);
     case "k": return moveRow(-1);
-    default: return /^[a-z#]$/.test(key) && press(`[data-key="${CSS.escape(key)}"]`);
+    default: return /^[a-z#]$/.test(key) && (onRow(key) || press(`[data-key="${CSS.escape(key)}"]`));
   }
+}
+
+// A list may take a key for the row that has the focus: table.js and others listen for it.
+function onRow(key) {
+  const row = document.activeElement?.closest("[data-row]");
+  if (!row) return false;
+  return !row.dispatchEvent(new CustomEvent("refract:row-key", { bubbles: true, cancelable: true, detail: { key, row } }));
 }
 
 function focusOmnibox() {
@@ -216,10 +238,19 @@ document.addEventListener("keydown", (event) => {
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const MINUTE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
+const AGO = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
+const UNITS = [["year", 31_557_600], ["month", 2_629_800], ["week", 604_800], ["day", 86_400], ["hour", 3_600], ["minute", 60]];
+
+function ago(at) {
+  const seconds = (at - Date.now()) / 1_000;
+  for (const [unit, size] of UNITS) if (Math.abs(seconds) >= size) return AGO.format(Math.trunc(seconds / size), unit);
+  return Math.abs(seconds) < 5 ? "just now" : AGO.format(Math.trunc(seconds), "second");
+}
+
 function localise(within = document) {
   for (const time of $$("time[data-moment]", within)) {
     const at = new Date(time.dateTime);
-    time.textContent = (time.dataset.moment === "time" ? MINUTE : DAY).format(at);
+    time.textContent = time.dataset.moment === "age" ? ago(at) : (time.dataset.moment === "time" ? MINUTE : DAY).format(at);
     time.title = at.toLocaleString();
   }
 }
@@ -233,7 +264,21 @@ document.addEventListener("refract:toast", (event) => say(event.detail));
 document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") event.detail.headers["X-CSRF-Token"] = $("meta[name=csrf]").content;
 });
-document.addEventListener("htmx:afterSwap", (event) => localise(event.target));
+document.addEventListener("htmx:afterSwap", (event) => {
+  localise(event.target);
+  document.dispatchEvent(new CustomEvent("refract:shown", { detail: { within: event.target } }));
+});
+document.addEventListener("refract:shown", (event) => localise(event.detail.within));
+// A form answered by a whole page: what that page has to say is said here too.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const said = new DOMParser().parseFromString(event.detail.serverResponse ?? "", "text/html").querySelectorAll("#toasts [data-toast]");
+  for (const toast of said) {
+    const here = document.importNode(toast, true);
+    $("#toasts").append(here);
+    mind(here);
+  }
+  if (event.detail.xhr.status === 422) event.detail.shouldSwap = true;
+});
 document.addEventListener("htmx:sendError", () => say({ message: "The server did not answer. Look before you try again.", kind: "wrong" }));
 
 if (/Mac|iPhone|iPad/.test(navigator.platform)) for (const key of $$("[data-mod]")) key.textContent = "⌘";

@@ -1,0 +1,67 @@
+"""`refract demo`: a data directory that looks lived in, so that anybody can look around."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from refract import migrations
+from refract.cli.common import DataDir, command_settings, namespace
+from refract.cli.demo.links import DAYS, fill_links
+from refract.core.clock import ManualClock
+from refract.core.db import Database
+from refract.core.errors import Conflict
+from refract.core.ids import Snowflakes
+from refract.core.runtime import Runtime
+from refract.core.secrets import load_secret
+from refract.core.settings import Settings
+from refract.identity.models import User, UserRole
+from refract.identity.people import ensure_owner, make_local_user
+from refract.links import queries
+from refract.links.access import Who
+
+PEOPLE = (("mira@example.com", "Mira Okafor"), ("jonas@example.com", "Jonas Lindqvist"))
+
+
+class NotFresh(Conflict):
+    """There are links in {place} already: the demo fills only an empty data directory. Choose another with --data-dir."""
+
+
+def demo(
+    data_dir: DataDir = None,
+    days: Annotated[int, typer.Option("--days", min=7, max=365, help="How far back it reaches.")] = DAYS,
+) -> None:
+    """Fill a fresh data directory with links, people and tags that look lived in."""
+    settings = command_settings(data_dir)
+    made = asyncio.run(_fill(settings, days))
+    typer.echo(f"{made} links over {days} days in {settings.data_dir}.")
+    typer.echo(f"Start it with: refract serve --data-dir {settings.data_dir}")
+
+
+async def _fill(settings: Settings, days: int) -> int:
+    """Everything is made by the program's own services, on a clock that walks through the past.
+
+    The data directory is fresh, so nobody else makes ids, and those of the past can never meet one of the future: no lease is needed.
+    """
+    clock = ManualClock(datetime.now(UTC) - timedelta(days=days))
+    db = Database(settings)
+    try:
+        await migrations.upgrade(db)
+        ids = Snowflakes(0, clock, wait=clock.advance)
+        rt = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings))
+        people = await _people(rt, settings)
+        made = await fill_links(rt, clock, namespace(rt), people, days)
+        await rt.close()
+        return made
+    finally:
+        await db.close()
+
+
+async def _people(rt: Runtime, settings: Settings) -> list[User]:
+    async with rt.db.write() as session:
+        owner, _ = await ensure_owner(session, rt)
+        if await queries.any_link(session, Who(owner.id, is_admin=True)):
+            raise NotFresh(place=settings.data_dir)
+        others = [await make_local_user(session, rt, email, subject=email, role=UserRole.USER, name=name) for email, name in PEOPLE]
+    return [owner, *others]

@@ -1,0 +1,142 @@
+"""Names, owners, shares, transfer and the way back to an earlier version: small forms on a link's page."""
+
+from collections.abc import Awaitable
+from typing import Annotated, Any
+
+from fastapi import Form, Path, Request
+from pydantic import ValidationError
+from starlette.responses import RedirectResponse, Response
+
+from refract.core.errors import Conflict, Forbidden, Invalid, NotFound
+from refract.core.runtime import Runtime
+from refract.core.schema import Id
+from refract.identity.access import Right
+from refract.identity.actors import Writer
+from refract.identity.visitors import Actor
+from refract.links import queries, service
+from refract.links.edge import Space, look_at, who
+from refract.links.errors import LinkNotFound
+from refract.links.pages.one import show_link
+from refract.links.schemas import PersonIn
+from refract.web import flash
+from refract.web.toolkit import Rt, page_router
+
+router = page_router()
+Email = Annotated[str, Form(max_length=255)]
+
+
+@router.post("/app/links/{link_id}/names")
+async def add_name(link_id: Id, request: Request, actor: Writer, rt: Rt, space: Space, name: Annotated[str, Form()] = "") -> Response:
+    async def work() -> str:
+        wanted = name.strip().removeprefix("/")
+        async with rt.db.write() as session:
+            await service.add_name(session, space, who(actor), link_id, wanted)
+        return f"/{wanted} leads here too."
+
+    return await _done(request, actor, rt, link_id, work(), "name", {"name": name})
+
+
+@router.post("/app/links/{link_id}/names/{name}/release")
+async def release_name(link_id: Id, name: str, request: Request, actor: Writer, rt: Rt, space: Space) -> Response:
+    async def work() -> str:
+        async with rt.db.write() as session:
+            await service.release_name(session, space, who(actor), link_id, name)
+        return f"/{name} is free again."
+
+    return await _done(request, actor, rt, link_id, work(), "name", {})
+
+
+@router.post("/app/links/{link_id}/owners")
+async def add_owner(link_id: Id, request: Request, actor: Writer, rt: Rt, email: Email = "") -> Response:
+    async def work() -> str:
+        person = PersonIn(email=email)
+        async with rt.db.write() as session:
+            await service.add_owner(session, who(actor), link_id, person.email, rt.clock.now())
+        return f"{person.email} owns it too."
+
+    return await _done(request, actor, rt, link_id, work(), "owner", {"owner": email})
+
+
+@router.post("/app/links/{link_id}/owners/{user_id}/remove")
+async def remove_owner(link_id: Id, user_id: Id, request: Request, actor: Writer, rt: Rt) -> Response:
+    async def work() -> str:
+        async with rt.db.write() as session:
+            await service.remove_owner(session, who(actor), link_id, user_id, rt.clock.now())
+        return "One owner less."
+
+    gone = user_id == actor.user.id and not actor.is_admin  # nobody can look at what they have just given away
+    return await _done(request, actor, rt, link_id, work(), "owner", {}, then="/app/links" if gone else None)
+
+
+@router.post("/app/links/{link_id}/shares")
+async def share(link_id: Id, request: Request, actor: Writer, rt: Rt, email: Email = "") -> Response:
+    async def work() -> str:
+        person = PersonIn(email=email)
+        async with rt.db.write() as session:
+            await service.share_link(session, who(actor), link_id, person.email, rt.clock.now())
+        return f"Shared with {person.email}."
+
+    return await _done(request, actor, rt, link_id, work(), "share", {"share": email})
+
+
+@router.post("/app/links/{link_id}/shares/{user_id}/remove")
+async def unshare(link_id: Id, user_id: Id, request: Request, actor: Writer, rt: Rt) -> Response:
+    async def work() -> str:
+        async with rt.db.write() as session:
+            await service.unshare_link(session, who(actor), link_id, user_id, rt.clock.now())
+        return "No longer shared."
+
+    return await _done(request, actor, rt, link_id, work(), "share", {})
+
+
+@router.post("/app/links/{link_id}/transfer")
+async def transfer(link_id: Id, request: Request, actor: Writer, rt: Rt, email: Email = "") -> Response:
+    async def work() -> str:
+        person = PersonIn(email=email)
+        async with rt.db.write() as session:
+            await service.transfer_link(session, who(actor), link_id, person.email, rt.clock.now())
+        return f"{person.email} is the primary owner now."
+
+    return await _done(request, actor, rt, link_id, work(), "transfer", {"transfer": email})
+
+
+@router.post("/app/links/{link_id}/history/{version}/revert")
+async def revert(
+    link_id: Id, version: Annotated[int, Path(ge=1, le=2**31 - 1)], request: Request, actor: Writer, rt: Rt, space: Space
+) -> Response:
+    async def work() -> str:
+        async with rt.db.read() as session:
+            await queries.view_link(session, who(actor), link_id, Right.EDIT)
+            kept = (await queries.version_of(session, link_id, version)).snapshot
+        vetted = await look_at(rt, kept["destination"])
+        async with rt.db.write() as session:
+            await service.revert_link(session, space, who(actor), link_id, version, vetted)
+        return f"Back to version {version}."
+
+    return await _done(request, actor, rt, link_id, work(), "step", {}, undo=f"/app/links/{link_id}/undo")
+
+
+async def _done(  # noqa: PLR0913 - what was to be done, and all that the page after it says
+    request: Request,
+    actor: Actor,
+    rt: Runtime,
+    link_id: int,
+    work: Awaitable[str],
+    field: str,
+    typed: dict[str, Any],
+    *,
+    undo: str | None = None,
+    then: str | None = None,
+) -> Response:
+    """Do it and say so, or show the page with what was typed and what is wrong with it. Who may not see the link learns nothing."""
+    try:
+        said = await work
+    except ValidationError:
+        return await show_link(request, actor, rt, link_id, status=422, values=typed, errors={field: "Write a whole email address."})
+    except (Conflict, Forbidden, Invalid, NotFound) as refused:
+        if isinstance(refused, LinkNotFound | Forbidden):  # it concerns the link, not what was typed about it
+            raise
+        return await show_link(request, actor, rt, link_id, status=refused.status, values=typed, errors={field: refused.message})
+    response = RedirectResponse(then or f"/app/links/{link_id}", 303)
+    flash.say(response, rt, said, undo=undo)
+    return response

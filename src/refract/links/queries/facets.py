@@ -1,0 +1,64 @@
+"""How many links there are of each kind, for the choices beside a table. Bounded: nobody waits for a count of a million."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import and_, func, select
+
+from refract.core.db import ReadSession
+from refract.links.models import Link, LinkOwner, LinkState, LinkTag
+from refract.links.queries.find import in_state
+from refract.tags.models import SHARED_SPACE, Tag
+
+MOST_COUNTED = 1_000
+MOST_TAGS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class TagCount:
+    name: str
+    slug: str
+    color: str
+    links: int
+
+
+async def count_states(session: ReadSession, user_id: int, now: datetime) -> dict[str, int]:
+    """My links by state, each count up to one more than `MOST_COUNTED`. One query."""
+    counts = []
+    for state in LinkState:
+        mine = (
+            select(Link.id)
+            .join(LinkOwner, and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id))
+            .where(in_state(state, now))
+            .limit(MOST_COUNTED + 1)
+            .subquery(f"in_{state.value}")
+        )
+        counts.append(select(func.count()).select_from(mine).scalar_subquery())
+    found = (await session.execute(select(*counts))).one()
+    return {state.value: int(count) for state, count in zip(LinkState, found, strict=True)}
+
+
+async def count_tags(session: ReadSession, user_id: int) -> list[TagCount]:
+    """The tags most used among my latest links. One query over at most `MOST_COUNTED` of them."""
+    latest = select(LinkOwner.link_id).where(LinkOwner.user_id == user_id).order_by(LinkOwner.link_id.desc()).limit(MOST_COUNTED).subquery()
+    number = func.count()
+    question = (
+        select(Tag.name, Tag.key, Tag.color, number)
+        .join(LinkTag, LinkTag.tag_id == Tag.id)
+        .join(latest, latest.c.link_id == LinkTag.link_id)
+        .join(Link, Link.id == LinkTag.link_id)
+        .where(Tag.space == SHARED_SPACE, Tag.deleted_at.is_(None), Link.status != LinkState.DELETED)
+        .group_by(Tag.id, Tag.name, Tag.key, Tag.color)
+        .order_by(number.desc(), Tag.key)
+        .limit(MOST_TAGS)
+    )
+    return [TagCount(name, key, color, count) for name, key, color, count in await session.execute(question)]
+
+
+async def tag_colors(session: ReadSession, names: Collection[str]) -> dict[str, str]:
+    """The colours of shared tags by what they are called. One query for any page of links."""
+    if not names:
+        return {}
+    found = await session.execute(select(Tag.name, Tag.color).where(Tag.space == SHARED_SPACE, Tag.name.in_(sorted(set(names)))))
+    return {str(name): str(color) for name, color in found}
