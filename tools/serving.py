@@ -44,7 +44,7 @@ def serving(data_dir: Path, **settings: object) -> Iterator[Served]:
 
     A process that only redirects may do so alone here: whoever starts it this way looks at its spool itself.
     """
-    settings = {"spool_unattended": True, **settings}
+    settings = {"spool_reader": "elsewhere", **settings}
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             command("serve", "--port", "0", "--data-dir", str(data_dir)),

@@ -11,7 +11,7 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from refract.analytics.spool_reader import attended
+from refract.analytics.spool_reader import has_ingester
 from refract.core.errors import StoreFull, Unavailable
 from refract.core.redis import Redis, shared_redis
 from refract.core.runtime import Runtime
@@ -38,15 +38,15 @@ class ClicksNotKept(Unavailable):
 class UnattendedSpool(Unavailable):
     """Nobody stores the clicks in {path}: set REFRACT_REDIS_URL, or start a worker with the same REFRACT_SPOOL_DIR.
 
-    `REFRACT_SPOOL_UNATTENDED=true` lets it be.
+    `REFRACT_SPOOL_READER=elsewhere` lets it be.
     """
 
 
 def unattended(settings: Settings) -> bool:
     """Whether clicks of this process would lie in its spool for good: it may not store them, and nobody else is there to do so."""
-    if settings.role != "redirect" or settings.redis_url is not None or settings.spool_unattended:
+    if settings.role != "redirect" or settings.redis_url is not None or settings.spool_reader == "elsewhere":
         return False
-    return not attended(settings.effective_spool_dir)
+    return not has_ingester(settings.effective_spool_dir)
 
 
 class Node:

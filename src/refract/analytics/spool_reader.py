@@ -190,8 +190,8 @@ def only_ingester(root: Path) -> Iterator[bool]:
         os.close(fd)
 
 
-def attended(root: Path) -> bool:
-    """Whether some process looks after this directory's spools at the moment."""
+def has_ingester(root: Path) -> bool:
+    """Whether somebody applies this directory's spools, or ships them."""
     return root.is_dir() and _is_held(root / _INGESTER)
 
 

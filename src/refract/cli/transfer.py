@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from refract.analytics.spool_reader import attended, spools
+from refract.analytics.spool_reader import has_ingester, spools
 from refract.cli.common import DataDir, command_settings
 from refract.core.clock import SystemClock
 from refract.core.db import Database
@@ -42,7 +42,7 @@ def showing(what: str) -> Iterator[Told]:
 
 def demand_silence(settings: Settings) -> None:
     root = settings.effective_spool_dir
-    if attended(root) or any(spool.live for spool in spools(root)):
+    if has_ingester(root) or any(spool.live for spool in spools(root)):
         raise ServerRunning(path=settings.data_dir)
 
 

@@ -125,14 +125,15 @@ class Settings(BaseSettings):
     spool_dir: Path | None = None
     """Where clicks are written before the redirect leaves. Left out: `spool` in the data directory."""
 
+    spool_reader: Literal["here", "elsewhere"] = "here"
+    """Who stores the clicks of a `redirect` node without Redis: a process with the right to write `here`, on the same spool directory (without
+    one it does not start), or whatever collects the directory `elsewhere`."""
+
     spool_segment_bytes: int = Field(default=8 * 1024 * 1024, ge=4096)
     """The size at which a spool segment is closed and the next one begins."""
 
     spool_sync: Literal["never", "always"] = "never"
     """`never` survives the death of the process; `always` also waits for the disk, which survives the loss of power and costs speed."""
-
-    spool_unattended: bool = False
-    """Let a process of the role `redirect` start although nobody looks after its spool: neither Redis nor a worker on that directory."""
 
     # -- background work
     job_lease_seconds: float = Field(default=60.0, ge=1)

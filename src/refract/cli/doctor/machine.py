@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from refract.analytics.spool_reader import Position, attended, pending, spools, what_was_set_aside
+from refract.analytics.spool_reader import Position, has_ingester, pending, spools, what_was_set_aside
 from refract.cli.doctor.findings import Finding, mind, well, wrong
 from refract.core.settings import Settings
 
@@ -55,7 +55,7 @@ def _writable(path: Path) -> bool:
 def _clicks(settings: Settings) -> Iterator[Finding]:
     root = settings.effective_spool_dir
     waiting = sum(pending(spool, Position()).bytes for spool in spools(root))
-    serving = attended(root)
+    serving = has_ingester(root)
     if settings.role == "redirect" and settings.redis_url is None and not serving:
         yield wrong(
             "clicks",
