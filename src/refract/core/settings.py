@@ -126,7 +126,7 @@ class Settings(BaseSettings):
     """Where clicks are written before the redirect leaves. Left out: `spool` in the data directory."""
 
     spool_reader: Literal["here", "elsewhere"] = "here"
-    """Who stores the clicks of a `redirect` node without Redis: a process with the right to write `here`, on the same spool directory (without
+    """Who stores the clicks of a `redirect` node without Redis: a process that may write `here`, on the same spool directory (without
     one it does not start), or whatever collects the directory `elsewhere`."""
 
     spool_segment_bytes: int = Field(default=8 * 1024 * 1024, ge=4096)
