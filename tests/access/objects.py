@@ -15,9 +15,16 @@ from sqlalchemy import select
 from refract.identity import keys, sessions
 from refract.identity.models import BrowserSession, Scope
 from refract.jobs.models import Job, JobStatus
+from refract.library import service as items
+from refract.library.enrich.material import Proposal
+from refract.library.schemas import ItemCreate
 from refract.links import service as links
 from refract.links.access import Who as Standing
 from refract.links.blocking import block_domain
+from refract.lists import service as lists
+from refract.lists.access import Who as ListMaker
+from refract.lists.models import LinkList
+from refract.lists.queries import entries_of
 from refract.names.models import Kind as NameKind
 from refract.names.queries import names_of
 from refract.tags.models import Tag
@@ -139,11 +146,86 @@ async def a_free_name(world: World) -> str:
     return "a-free-name"
 
 
+@object_for("list_id")
+async def a_draft(world: World) -> str:
+    return await _list(world, "https://example.com/entry")
+
+
+@object_for("/api/v1/lists/{list_id}/order#list_id")
+@object_for("/app/lists/{list_id}/order#list_id")
+async def an_empty_draft(world: World) -> str:
+    """Whose only order is none."""
+    return await _list(world)
+
+
+@object_for("/api/v1/lists/{list_id}/editions#list_id")
+@object_for("/app/lists/{list_id}/editions#list_id")
+async def a_published_list(world: World) -> str:
+    list_id = await _list(world, "https://example.com/entry")
+    async with world.rt.db.write() as session:
+        await lists.publish(session, make.space(world.rt), ListMaker(world.owner.id), int(list_id))
+    return list_id
+
+
+@object_for("slug", absent="no-such-list")
+async def a_slug(world: World) -> str:
+    list_id = int(await a_published_list(world))
+    async with world.rt.db.read() as session:
+        return (await session.get_one(LinkList, list_id)).slug or ""
+
+
+@object_for("entry_id")
+async def an_entry(world: World) -> str:
+    async with world.rt.db.read() as session:
+        return str((await entries_of(session, int(world.made["list_id"])))[0].entry.id)
+
+
+@object_for("/app/lists/{list_id}/entries/{entry_id}/{step}", absent="up")
+async def a_direction(world: World) -> str:
+    return "up"
+
+
+async def _list(world: World, *urls: str) -> str:
+    async with world.rt.db.write() as session:
+        return str((await make.list_of(session, world.rt, ListMaker(world.owner.id), *urls)).id)
+
+
+@object_for("dimension", absent="countries")
+async def a_dimension(world: World) -> str:
+    return "countries"
+
+
 @object_for("tag_id")
 async def a_shared_tag(world: World) -> str:
     await _link(world)
     async with world.rt.db.read() as session:
         return str(await session.scalar(select(Tag.id).where(Tag.key == "object")))
+
+
+@object_for("item_id")
+async def an_item(world: World) -> str:
+    """Described, and waiting for its owner's word."""
+    return str(await _item(world, failed=False))
+
+
+@object_for("/api/v1/items/{item_id}/retry#item_id")
+async def a_failed_item(world: World) -> str:
+    return str(await _item(world, failed=True))
+
+
+async def _item(world: World, *, failed: bool) -> int:
+    async with world.rt.db.write() as session:
+        item = (await items.capture(session, world.rt, world.owner, ItemCreate(text="A thought."))).item
+        if failed:
+            await items.failed(session, world.rt, item, "The address could not be reached.")
+        else:
+            await items.proposed(session, world.rt, item, Proposal("A thought", None, []), final=True)
+        return item.id
+
+
+@object_for("/api/v1/admin/users/{user_id}/quota#user_id")
+async def a_person(world: World) -> str:
+    return str(world.owner.id)
 
 
 @object_for("domain", absent="not-blocked.example")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from refract.analytics.frames import LEAST_FRAME, SEGMENT_HEAD, Broken, Click, clicks, frame_length, mended, segment_head
+from refract.analytics.frames import LEAST_FRAME, MOST_FRAME, SEGMENT_HEAD, Broken, Click, clicks, frame_length, mended, segment_head
 from refract.analytics.spool import ABOUT, LOCK, NOT_KEPT, SUFFIX, UNBORN, segment_name
 
 _READ: Final = 1 << 20
@@ -103,8 +103,9 @@ def raw_frames(spool: SpoolState, batch: Batch) -> bytes:
     """The bytes of a batch's clicks, as they lie in the spool."""
     if not batch.clicks:
         return b""
-    data = _read(spool.directory / segment_name(batch.segment), batch.clicks[0].offset, _READ)
-    return data[: sum(_lengths(data, len(batch.clicks)))]
+    first, last = batch.clicks[0].offset, batch.clicks[-1].offset
+    data = _read(spool.directory / segment_name(batch.segment), first, last - first + MOST_FRAME)
+    return data[: last - first + frame_length(data, last - first, first)]
 
 
 def pending(spool: SpoolState, position: Position) -> Pending:
@@ -205,7 +206,7 @@ def _read_segment(spool: SpoolState, position: Position, limit: int) -> Batch:
         offset = SEGMENT_HEAD
     data = _read(path, offset, _READ)
     got, broken = _parse(data, offset, limit)
-    after = Position(segment, offset + sum(_lengths(data, len(got))))
+    after = Position(segment, got[-1].offset + frame_length(data, got[-1].offset - offset, offset) if got else offset)
     if not final:
         return Batch(segment, got, after)  # what cannot be read yet may still be on its way
     if broken and not got:
@@ -246,14 +247,6 @@ def _parse(data: bytes, base: int, limit: int) -> tuple[list[Click], Broken | No
     except Broken as error:
         return got, error
     return got, None
-
-
-def _lengths(data: bytes, number: int) -> Iterator[int]:
-    at = 0
-    for _ in range(number):
-        length = frame_length(data, at, 0)
-        yield length
-        at += length
 
 
 def _count(data: bytes) -> int:

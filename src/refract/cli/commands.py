@@ -6,7 +6,7 @@ import structlog
 import typer
 
 from refract import __version__
-from refract.cli import demo, doctor, export, imports, keys, links, migrate, serve, shorten, signin, transfer, verify
+from refract.cli import demo, doctor, export, imports, keys, links, migrate, save, serve, shorten, signin, stats, transfer, verify
 from refract.core.errors import RefractError
 from refract.core.faults import meaning
 
@@ -27,7 +27,9 @@ app.command("restore")(transfer.restore)
 app.command("demo")(demo.demo)
 app.add_typer(keys.app, name="keys")
 app.command("shorten")(shorten.shorten)
+app.command("save")(save.save)
 app.add_typer(links.app, name="links")
+app.command("stats")(stats.link_stats)
 app.add_typer(export.app, name="export")
 app.add_typer(imports.app, name="import")
 

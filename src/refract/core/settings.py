@@ -86,6 +86,12 @@ class Settings(BaseSettings):
     creates_per_hour: int = Field(default=100, ge=0)
     """Links one person may create in an hour; `0` sets no limit. Administrators are exempt."""
 
+    anonymous_lists_per_hour: int = Field(default=20, ge=0)
+    """Lists that visitors without an account may start in an hour, per client network; `0` sets no limit."""
+
+    anonymous_entries_per_hour: int = Field(default=200, ge=0)
+    """Entries that visitors without an account may add to lists in an hour, per client network; `0` sets no limit."""
+
     key_requests_per_hour: int = Field(default=1000, ge=0)
     """Requests one API key may make in an hour; `0` sets no limit."""
 
@@ -115,6 +121,28 @@ class Settings(BaseSettings):
     fetch_ports: Annotated[tuple[int, ...], NoDecode] = (80, 443)
     """Ports (separated by commas) that pages may be fetched from at public addresses."""
 
+    # -- the library's assistant
+    model_url: str | None = None
+    """An OpenAI-compatible endpoint such as `http://127.0.0.1:11434/v1`, which describes items. Left out: only the offline tier does."""
+
+    model_name: str | None = None
+    """The model to ask there, such as `llama3.2`."""
+
+    model_key: SecretStr | None = None
+    """The key that the endpoint asks for, if it does."""
+
+    model_timeout_seconds: float = Field(default=30.0, gt=0, le=600)
+    """How long the model may take over one item; then the offline tier's word stands."""
+
+    model_concurrency: int = Field(default=2, ge=1, le=100)
+    """Questions that one process asks the model at a time."""
+
+    quota_free: int = Field(default=50, ge=0)
+    """Items a day (by UTC) that the model describes for somebody on the free plan."""
+
+    quota_pro: int = Field(default=500, ge=0)
+    """Items a day (by UTC) that the model describes for somebody on the pro plan."""
+
     # -- the redirect engine
     cached_links: int = Field(default=100_000, ge=16)
     """Links each process keeps ready in memory."""
@@ -135,6 +163,16 @@ class Settings(BaseSettings):
     spool_sync: Literal["never", "always"] = "never"
     """`never` survives the death of the process; `always` also waits for the disk, which survives the loss of power and costs speed."""
 
+    # -- old clicks
+    archive_dir: Path | None = None
+    """Where events of old days lie as column files; web and worker share it. Left out: `archive` in the data directory."""
+
+    event_days: int = Field(default=7, ge=1)
+    """Whole days for which single click events stay in the database, before they become a column file each."""
+
+    archive_days: int = Field(default=1826, ge=1)
+    """Days after which the column file of a day is dropped."""
+
     # -- background work
     job_lease_seconds: float = Field(default=60.0, ge=1)
     """How long a job belongs to a worker that does not renew it."""
@@ -154,6 +192,19 @@ class Settings(BaseSettings):
 
     otlp_url: str | None = None
     """Where OpenTelemetry traces are sent (OTLP over HTTP), such as `http://127.0.0.1:4318`. Left out: none are made."""
+
+    geoip_path: Path | None = None
+    """A `.mmdb` file that says where networks are, by country or by city, in MaxMind's layout or DB-IP's. A replaced file is noticed
+    within seconds. Left out: the country alone, by the assignments of the internet registries."""
+
+    stats_quarter_days: int = Field(default=30, ge=2, le=3650)
+    """Days for which figures are kept by the quarter hour; older ones are by the UTC day."""
+
+    stats_day_days: int = Field(default=365, ge=31, le=36500)
+    """Days for which figures are kept by the UTC day, rounded up to whole months; older ones are by the month."""
+
+    stats_month_days: int = Field(default=1826, ge=31, le=36500)
+    """Days for which figures are kept by the month; older ones are dropped, the totals of links stay."""
 
     metrics_token: SecretStr | None = None
     """When set, `/metrics` answers only to `Authorization: Bearer` with this token."""
@@ -201,6 +252,14 @@ class Settings(BaseSettings):
             raise ValueError(problem)
         return value
 
+    @field_validator("model_url")
+    @classmethod
+    def _model(cls, value: str | None) -> str | None:
+        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+            problem = "write the address up to the version, such as http://127.0.0.1:11434/v1"
+            raise ValueError(problem)
+        return value.rstrip("/") if value else None
+
     @field_validator("redis_url")
     @classmethod
     def _redis(cls, value: str | None) -> str | None:
@@ -224,6 +283,13 @@ class Settings(BaseSettings):
             problem = "use at least 32 characters"
             raise ValueError(problem)
         return value
+
+    @model_validator(mode="after")
+    def _model_is_named(self) -> Self:
+        if self.model_url is not None and not self.model_name:
+            problem = "REFRACT_MODEL_URL needs REFRACT_MODEL_NAME, the model to ask there"
+            raise ValueError(problem)
+        return self
 
     @model_validator(mode="after")
     def _several_processes(self) -> Self:
@@ -256,6 +322,10 @@ class Settings(BaseSettings):
     @property
     def effective_spool_dir(self) -> Path:
         return self.spool_dir or self.data_dir / "spool"
+
+    @property
+    def effective_archive_dir(self) -> Path:
+        return self.archive_dir or self.data_dir / "archive"
 
 
 def _port_fits(parts: SplitResult) -> bool:

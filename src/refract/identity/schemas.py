@@ -34,6 +34,9 @@ class PreferencesPatch(Input):
     language: Literal["en", "zh"] | None = None
     time_zone: Annotated[str, AfterValidator(_time_zone), Field(max_length=64, examples=["Europe/Berlin"])] | None = None
     suggestions: bool | None = None
+    auto_confirm: (
+        Annotated[float, Field(ge=0.5, le=1, description="File items by themselves from this confidence on; null never does.")] | None
+    ) = None
 
 
 class Preferences(Output):
@@ -44,6 +47,7 @@ class Preferences(Output):
     language: Literal["en", "zh"] = "en"
     time_zone: str = "UTC"
     suggestions: bool = True
+    auto_confirm: float | None = None
 
 
 class ProfilePatch(Input):
@@ -142,4 +146,6 @@ class AuditPage(Output):
 
 
 def chosen(patch: PreferencesPatch | None) -> dict[str, Any]:
-    return {} if patch is None else patch.model_dump(exclude_unset=True, exclude_none=True)
+    """What a patch names. Null is as good as absent, but for the one choice that can be none."""
+    named = {} if patch is None else patch.model_dump(exclude_unset=True)
+    return {name: value for name, value in named.items() if value is not None or name == "auto_confirm"}

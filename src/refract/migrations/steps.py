@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from refract.core.types import TABLE_OPTIONS, Moment, long_text, text_key
+from refract.core.types import TABLE_OPTIONS, Moment, long_bytes, long_text, text_key
 
 __all__ = [
     "Moment",
@@ -19,6 +19,7 @@ __all__ = [
     "drop_column",
     "drop_index",
     "drop_table",
+    "long_bytes",
     "long_text",
     "op",
     "sa",

@@ -1,0 +1,32 @@
+"""What can be wrong with a question about statistics."""
+
+from refract.core.errors import FieldError, Invalid, Unavailable
+
+
+class InvalidRange(Invalid):
+    """There is no time between from and to: give a from that lies before to, neither of them beyond every calendar."""
+
+    def __init__(self) -> None:
+        super().__init__(errors=[FieldError("from", "Choose a moment before to.")])
+
+
+class UnknownTimeZone(Invalid):
+    """There is no time zone "{name}": use a name of the IANA list, such as Europe/Berlin."""
+
+    def __init__(self, *, name: str) -> None:
+        super().__init__(errors=[FieldError("tz", "Use a name of the IANA list, such as Europe/Berlin.")], name=name)
+
+
+class TooManyPoints(Invalid):
+    """A series has at most {most} points: choose a shorter time or a coarser granularity."""
+
+    def __init__(self, *, most: int) -> None:
+        super().__init__(errors=[FieldError("granularity", "Choose a coarser one, or a shorter time.")], most=most)
+
+
+class TooManyStreams(Unavailable):
+    """Too many live streams are open here already: try again in a moment."""
+
+
+class TooManyExports(Unavailable):
+    """Other exports are being written already: try again in a moment."""
