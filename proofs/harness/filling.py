@@ -4,8 +4,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import JSON, Boolean, Column, Date, DateTime, Float, Integer, LargeBinary, Table, insert
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import JSON, Boolean, Column, Date, DateTime, Float, Integer, LargeBinary, SmallInteger, Table, insert
+from sqlalchemy.exc import StatementError
 from sqlalchemy.types import TypeDecorator
 
 from refract.core.db import Database
@@ -35,7 +35,7 @@ class Filler:
                         await connection.execute(insert(model).values(row))
                         await connection.commit()
                         self._made.setdefault(model.name, []).append(row)
-                    except (DBAPIError, ValueError):
+                    except (StatementError, ValueError):
                         await connection.rollback()
         return set(self._made)
 
@@ -57,8 +57,10 @@ class Filler:
         kind = column.type.impl if isinstance(column.type, TypeDecorator) else column.type
         if isinstance(kind, Boolean):
             return bool(turn % 2)
+        if isinstance(kind, Integer) and isinstance(column.type, TypeDecorator):
+            return datetime(2026, 6, 1, 12, 0, turn, tzinfo=UTC)  # a moment that is kept as a number
         if isinstance(kind, Integer):
-            return self._number
+            return self._number % 30_000 if isinstance(kind, SmallInteger) else self._number
         if isinstance(kind, Float):
             return self._number / 7
         if isinstance(kind, DateTime):

@@ -63,8 +63,7 @@ class Manifest:
 
 def folders(settings: Settings) -> dict[str, Path]:
     """What lies beside the database."""
-    archive: Path = getattr(settings, "effective_archive_dir", settings.data_dir / "archive")
-    return {"spool": settings.effective_spool_dir, "archive": archive}
+    return {"spool": settings.effective_spool_dir, "archive": settings.effective_archive_dir}
 
 
 async def back_up(settings: Settings, db: Database, path: Path, now: datetime, progress: Progress) -> Manifest:

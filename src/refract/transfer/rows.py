@@ -3,14 +3,16 @@
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
-from sqlalchemy import JSON, ColumnElement, Date, DateTime, LargeBinary, Table, bindparam, column, table
+from sqlalchemy import ARRAY, JSON, ColumnElement, Select, Table, Text, bindparam, column, func, select, table
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import TSVECTOR
 from sqlalchemy.sql.expression import Insert, TableClause, insert
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy.types import TypeEngine
 
 from refract.migrations.tables import metadata
 
@@ -18,6 +20,7 @@ LEFT_OUT: Final = frozenset({"visitor_salts"})
 """Secrets that are to be forgotten: a copy of them would outlive their destruction."""
 
 _MODULUS = 1 << 128
+_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy says not what it is
 
 
 def tables() -> list[Table]:
@@ -51,31 +54,46 @@ class Form:
         self.counted = model.autoincrement_column.name if model.autoincrement_column is not None and _counts(model) else None
         self._kinds = [_kind(model.columns[name].type) for name in self.columns]
         self.table: TableClause = table(self.name, *(column(name, model.columns[name].type) for name in self.columns))
-        empty = {name for name in self.columns if isinstance(model.columns[name].type, JSON) and model.columns[name].nullable}
-        self._values = {
-            name: bindparam(name, type_=JSON(none_as_null=name in empty)) if self._is_json(name) else bindparam(name)
-            for name in self.columns
-        }
-
-    def _is_json(self, name: str) -> bool:
-        return self._kinds[self.columns.index(name)] == "json"
+        self._empty = {name for name in self.columns if isinstance(model.columns[name].type, JSON) and model.columns[name].nullable}
 
     @property
     def order(self) -> list[ColumnElement[Any]]:
         return [self.table.c[name] for name in self.keys]
 
-    @property
-    def insertion(self) -> Insert:
+    def question(self, dialect: str) -> Select[Any]:
+        """All columns, in the order of the key."""
+        return select(*(self._asked(name, kind, dialect) for name, kind in zip(self.columns, self._kinds, strict=True))).order_by(
+            *self.order
+        )
+
+    def insertion(self, dialect: str) -> Insert:
         """A missing JSON value is missing, not the word null; SQLAlchemy would write the latter."""
-        return insert(self.table).values(self._values)
+        return insert(self.table).values(
+            {name: self._given(name, kind, dialect) for name, kind in zip(self.columns, self._kinds, strict=True)}
+        )
 
     def line(self, row: Sequence[Any]) -> bytes:
-        values = [_plain(value) for value in row]
+        values = [_SPELLED[kind](value) for kind, value in zip(self._kinds, row, strict=True)]
         return json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
-    def read(self, line: bytes) -> dict[str, Any]:
+    def read(self, line: bytes, dialect: str) -> dict[str, Any]:
         values = json.loads(line)
-        return {name: _rich(kind, value) for name, kind, value in zip(self.columns, self._kinds, values, strict=True)}
+        lists = dialect == "postgresql"
+        return {
+            name: value.split() if kind == "words" and lists and value is not None else _rich(kind, value)
+            for name, kind, value in zip(self.columns, self._kinds, values, strict=True)
+        }
+
+    def _asked(self, name: str, kind: str, dialect: str) -> ColumnElement[Any]:
+        chosen: ColumnElement[Any] = self.table.c[name]
+        return func.tsvector_to_array(chosen, type_=ARRAY(Text)) if kind == "words" and dialect == "postgresql" else chosen
+
+    def _given(self, name: str, kind: str, dialect: str) -> ColumnElement[Any]:
+        if kind == "words" and dialect == "postgresql":
+            return func.array_to_tsvector(bindparam(name, type_=ARRAY(Text)))
+        if kind == "json":
+            return bindparam(name, type_=JSON(none_as_null=name in self._empty))
+        return bindparam(name)
 
 
 def _counts(model: Table) -> bool:
@@ -85,31 +103,34 @@ def _counts(model: Table) -> bool:
 
 
 def _kind(kind: TypeEngine[Any]) -> str:
-    base = kind.impl if isinstance(kind, TypeDecorator) else kind
-    if isinstance(base, DateTime):
-        return "moment"
-    if isinstance(base, Date):
-        return "day"
-    if isinstance(base, LargeBinary):
-        return "bytes"
-    return "json" if isinstance(base, JSON) else "plain"
+    if isinstance(kind.dialect_impl(_POSTGRESQL), TSVECTOR):
+        return "words"  # a set of them there, and text with spaces elsewhere
+    return "json" if isinstance(kind, JSON) else "plain"
+
+
+def _words(value: Any) -> str | None:
+    """A set has no order: the same words are the same."""
+    return None if value is None else " ".join(sorted(set(value.split() if isinstance(value, str) else value)))
 
 
 def _plain(value: Any) -> Any:
+    """What JSON has no word for says what it is: a column may keep a moment as a number, and gives and takes a moment all the same."""
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat(timespec="microseconds")
+        return {"moment": value.astimezone(UTC).isoformat(timespec="microseconds")}
     if isinstance(value, date):
-        return value.isoformat()
+        return {"day": value.isoformat()}
     if isinstance(value, bytes | bytearray | memoryview):
-        return base64.b64encode(bytes(value)).decode()
+        return {"bytes": base64.b64encode(bytes(value)).decode()}
     return value
 
 
 def _rich(kind: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if kind == "moment":
-        return datetime.fromisoformat(value)
-    if kind == "day":
-        return date.fromisoformat(value)
-    return base64.b64decode(value) if kind == "bytes" else value
+    if kind == "json" or not isinstance(value, dict):
+        return value
+    ((what, told),) = value.items()
+    if what == "moment":
+        return datetime.fromisoformat(told)
+    return date.fromisoformat(told) if what == "day" else base64.b64decode(told)
+
+
+_SPELLED: dict[str, Callable[[Any], Any]] = {"words": _words, "json": lambda value: value, "plain": _plain}

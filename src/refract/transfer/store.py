@@ -8,7 +8,7 @@ from sqlalchemy import delete, func, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from refract.core.db import Database
+from refract.core.db import Database, dialect_of
 from refract.core.errors import Conflict
 from refract.core.faults import meaning
 from refract.transfer.rows import Form, Sum, tables
@@ -38,9 +38,13 @@ async def snapshot(db: Database, *, alone: bool = False) -> AsyncIterator[AsyncC
 
 async def lines(connection: AsyncConnection, form: Form) -> AsyncIterator[list[bytes]]:
     """The rows of a table in the order of its key, some at a time."""
-    result = await connection.stream(select(*form.table.columns).order_by(*form.order))
+    result = await connection.stream(form.question(_dialect(connection)))
     async for some in result.partitions(CHUNK):
         yield [form.line(row) for row in some]
+
+
+def _dialect(connection: AsyncConnection) -> str:
+    return dialect_of(connection.dialect.name)
 
 
 async def count(connection: AsyncConnection, form: Form) -> int:
@@ -60,7 +64,8 @@ async def write(connection: AsyncConnection, form: Form, some: Sequence[bytes]) 
     if not some:
         return
     try:
-        await connection.execute(form.insertion, [form.read(line) for line in some])
+        dialect = _dialect(connection)
+        await connection.execute(form.insertion(dialect), [form.read(line, dialect) for line in some])
         await connection.commit()
     except DBAPIError as error:
         if (word := meaning(error)) is not None:
