@@ -50,6 +50,8 @@ SIGNED_IN_WRITE = SIGNED_IN_READ.but(_WEAK)
 PRIVATE_READ = SIGNED_IN_READ.but(dict.fromkeys(_NOT_MINE, HIDDEN))
 """An object that one person has to themselves; not even administrators reach it by this route."""
 PRIVATE_WRITE = PRIVATE_READ.but(_WEAK)
+NOBODY_S_WRITE = SIGNED_IN_WRITE.but({who: HIDDEN for who, outcome in SIGNED_IN_WRITE.outcomes.items() if outcome is FINE})
+"""A body that names objects of nobody's."""
 OWNED_READ = SIGNED_IN_READ.but({Who.OTHER: HIDDEN, Who.ADMIN_WITHOUT_SCOPE: HIDDEN})
 """An object that has owners and is shared: all of them, and administrators."""
 OWNED_WRITE = OWNED_READ.but({**_WEAK, Who.RECIPIENT: SEEN})
@@ -201,7 +203,24 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/stats/{dimension}": Row(SIGNED_IN_READ),
     # -- tags
     "GET /api/v1/tags": Row(SIGNED_IN_READ),
-    "PATCH /api/v1/tags/{tag_id}": Row(ADMIN_WRITE, json={"color": "#123456"}),
+    "POST /api/v1/tags": Row(SIGNED_IN_WRITE, json={"name": "From the matrix"}),
+    "PATCH /api/v1/tags/{tag_id}": Row(PRIVATE_WRITE, json={"color": "#123456"}),
+    "DELETE /api/v1/tags/{tag_id}": Row(PRIVATE_WRITE),
+    "POST /api/v1/tags/{tag_id}/undo": Row(PRIVATE_WRITE),
+    "DELETE /api/v1/tags/{tag_id}/aliases": Row(PRIVATE_WRITE, query={"name": "merged"}),
+    "POST /api/v1/tags/merge": Row(NOBODY_S_WRITE, json={"target": "1", "sources": ["2"]}),  # success is tested with the tags
+    # -- library
+    "GET /api/v1/library": Row(SIGNED_IN_READ, query={"q": "thought"}),
+    "GET /api/v1/library/filters": Row(SIGNED_IN_READ),
+    "GET /api/v1/items/{item_id}/similar": Row(PRIVATE_READ),
+    "GET /api/v1/items/{item_id}/reader": Row(PRIVATE_READ),
+    "GET /api/v1/library/export": Row(SIGNED_IN_READ),
+    "POST /api/v1/library/imports": Row(SIGNED_IN_WRITE, json=[{"text": "A thought from a file."}]),
+    "GET /api/v1/library/imports": Row(SIGNED_IN_READ),
+    "GET /api/v1/library/imports/{import_id}": Row(PRIVATE_READ),
+    "GET /api/v1/library/imports/{import_id}/rows": Row(PRIVATE_READ),
+    "POST /api/v1/library/imports/{import_id}/stop": Row(PRIVATE_WRITE),
+    "POST /api/v1/library/imports/{import_id}/rollback": Row(PRIVATE_WRITE),
     # -- items
     "POST /api/v1/items": Row(SIGNED_IN_WRITE, json={"text": "A thought."}),
     "POST /api/v1/items/bulk": Row(SIGNED_IN_WRITE, json={"texts": ["One thought.", "Another."]}),

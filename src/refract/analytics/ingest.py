@@ -13,7 +13,6 @@ from pathlib import Path
 import structlog
 from sqlalchemy import CursorResult, select, update
 
-from refract.analytics import sketches
 from refract.analytics.agents import Agents
 from refract.analytics.models import SpoolCheckpoint
 from refract.analytics.places import Places
@@ -199,7 +198,6 @@ class Ingester:
         return self._tools
 
     def _load(self) -> Tools:
-        sketches.empty()
         places = Places(self._rt.settings.geoip_path, self._rt.clock)
         return Tools(places, Reader(Agents(), places), Ledger())
 

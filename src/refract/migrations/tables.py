@@ -6,8 +6,10 @@ from refract.core.leases import WorkerId
 from refract.core.types import Model
 from refract.identity import models as identity
 from refract.jobs import models as jobs
+from refract.library import import_models as library_imports
 from refract.library import models as library
 from refract.library import quota_models as library_quota
+from refract.library import search_models as library_search
 from refract.links import models as links
 from refract.links import safety_models as links_safety
 from refract.lists import models as lists
@@ -24,7 +26,9 @@ __all__ = [
     "identity",
     "jobs",
     "library",
+    "library_imports",
     "library_quota",
+    "library_search",
     "links",
     "links_safety",
     "lists",
