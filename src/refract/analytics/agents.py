@@ -85,11 +85,16 @@ class Agents(Memory[Agent]):
 
 @cache
 def _engine() -> tuple[Any, Any, Any]:
-    """The Rust engine with its thousands of patterns, which never change: compiled once."""
+    """The Rust engine with its hundreds of patterns, which never change: compiled once.
+
+    Of devices only those that are programs: the names of telephones would take as much memory again, and nobody asks for them.
+    """
     from ua_parser import Domain, Parser, load_lazy_builtins  # noqa: PLC0415 - heavy, and not needed to redirect
     from ua_parser.regex import Resolver  # noqa: PLC0415 - likewise
 
-    return Parser(Resolver(load_lazy_builtins())), Domain.USER_AGENT | Domain.OS, Domain.DEVICE
+    browsers, systems, devices = load_lazy_builtins()
+    programs = [device for device in devices if device.family == "Spider"]
+    return Parser(Resolver((browsers, systems, programs))), Domain.USER_AGENT | Domain.OS, Domain.DEVICE
 
 
 def _named(found: Any) -> tuple[str | None, str | None]:
