@@ -1,4 +1,6 @@
-"""kill -9 under load, over 200 times, of servers, ingester and each role: no acknowledged write lost, no click lost, none counted twice.
+"""kill -9 under load, over 200 times, of servers, ingester, each role and the database: nothing acknowledged lost, no click counted twice.
+
+Clicks are counted per link and per day, in events, totals and roll-ups, while hours are closed as often as the clock allows.
 
 A kill is *mid-request* when it cut somebody off: a request sent before it and ended by it without an answer. A site whose parent
 died, or that runs alone, is started again at once, as a service manager would; the parent looks after its own processes.
@@ -6,9 +8,11 @@ died, or that runs alone, is started again at once, as a service manager would; 
 
 import asyncio
 import random
+import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +26,7 @@ from proofs.harness.report import Report
 from proofs.harness.site import NotServing, Site, database, site
 from refract.analytics.figures import Figures
 from refract.core.runtime import Runtime
+from tools.servers import KINDS, Server, free_port
 
 DESTINATION = "https://example.com/written/"
 RECOVERY = 2.0
@@ -34,13 +39,17 @@ class Size:
     alone: int
     together: int
     roles: int
+    restarts: int = 0
     workers: int = 4
     links: int = 500
     connections: int = 48
     seconds: float = 2 * 3600.0
 
 
-SIZES = {"short": Size(alone=1, together=3, roles=0, workers=2, links=50, connections=16), "full": Size(alone=40, together=120, roles=60)}
+SIZES = {
+    "short": Size(alone=1, together=3, roles=0, restarts=2, workers=2, links=50, connections=16),
+    "full": Size(alone=40, together=120, roles=60, restarts=20),
+}
 Strike = Callable[[Site, Nemesis], Awaitable[None]]
 
 
@@ -158,6 +167,47 @@ async def run_roles(home: Path, dialect: str, size: Size, seed: int) -> Report:
     return report
 
 
+async def run_restarts(home: Path, dialect: str, size: Size, seed: int) -> Report:
+    """The database goes and comes back, in good order or killed, and now and then the process that is ingesting dies as well."""
+    nemesis = Nemesis(seed, home / "faults.jsonl")
+    report = Report(f"the database restarted under load: {dialect}", seed)
+    with Journal(home / "requests") as journal, own_server(dialect) as server:
+        async with site(home, dialect, workers=size.workers, url=server.url) as made, made.runtime() as rt:
+            names = [link.name for link in await stage.plant(rt, size.links)]
+            key = await stage.make_key(rt)
+            made.start()
+            await made.until_complete()
+            click, _ = loads(made.port, journal, names, key, size, nemesis.random)
+            async with under(click):
+                for number in range(size.restarts):
+                    await nemesis.wait(0.5, 1.5)
+                    if number % 2 and (ingester := made.ingester()):
+                        await nemesis.kill("ingester", ingester)
+                    await nemesis.restart(server, hard=number % 2 == 0)
+                    await made.until_complete()
+                await asyncio.sleep(0.5)
+            figures = await checker.drained(rt)
+            await made.stop()
+            victims = Counter(fault.victim for fault in nemesis.faults)
+            report.say("blows", " + ".join(f"{number} {name}" for name, number in sorted(victims.items())))
+            await judge_data(report, rt, figures, list(journal.read()))
+    return report
+
+
+@contextmanager
+def own_server(dialect: str) -> Iterator[Server]:
+    """A database server of this proof's own: the one that others use is not for breaking."""
+    with tempfile.TemporaryDirectory(prefix="refract-proof-") as base:
+        Path(base).chmod(0o711)  # the server is another user, and must reach its own folder
+        server = KINDS[dialect](Path(base), free_port())
+        server.initialise()
+        server.start()
+        try:
+            yield server
+        finally:
+            server.discard()
+
+
 def loads(
     port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random, *, writers: int = 3
 ) -> tuple[Load, Load]:
@@ -196,6 +246,7 @@ async def judge_data(report: Report, rt: Runtime, figures: Figures, records: lis
         if found.examples:
             report.note(f"{what} to look at: {found.examples}")
     report.none("links whose total is not their clicks", await checker.totals_that_differ(rt))
+    report.none("links and days whose roll-ups are not their clicks", await checker.rollups_that_differ(rt))
     report.none("figures that do not add up", len(figures.drift) + figures.not_kept)
     report.notes += figures.drift
     if rt.db.dialect == "sqlite":
@@ -214,6 +265,10 @@ async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator
         place = home / "roles"
         place.mkdir()
         yield await run_roles(place, dialect, chosen, seed)
+    if chosen.restarts and dialect != "sqlite":
+        place = home / "restarts"
+        place.mkdir()
+        yield await run_restarts(place, dialect, chosen, seed)
 
 
 def main(arguments: list[str]) -> int:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refract import __version__
 from refract.admin import pages as admin_pages
+from refract.analytics import api as analytics_api
 from refract.core.errors import RefractError, Unauthenticated, Unavailable
 from refract.core.runtime import Runtime
 from refract.home import pages as home_pages
@@ -26,9 +27,11 @@ from refract.identity.usage import KeyUsage
 from refract.library import api as library_api
 from refract.links import api as links_api
 from refract.links import pages as link_pages
+from refract.lists import api as lists_api
+from refract.lists import pages as builder
 from refract.names.grammar import Reserved
 from refract.names.service import Namespace
-from refract.node import Node
+from refract.node import Node, list_pages
 from refract.redirect import api as redirect_api
 from refract.redirect.follow import Follow
 from refract.redirect.surface import WebSurface
@@ -70,7 +73,8 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 """
 
 
-PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, admin_pages.router)
+PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, builder.router, admin_pages.router)
+API = (*identity_api.ROUTERS, *links_api.ROUTERS, *analytics_api.ROUTERS, *lists_api.ROUTERS, *library_api.ROUTERS)
 
 
 def build_api(rt: Runtime) -> FastAPI:
@@ -87,10 +91,10 @@ def build_api(rt: Runtime) -> FastAPI:
     )
     api.state.rt = rt
     api.state.pages = Pages(rt.settings.public_url)
-    api.state.areas = ["links", "tags", "settings", "admin"]
+    api.state.areas = ["links", "lists", "tags", "settings", "admin"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
-    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, *library_api.ROUTERS, redirect_api.router):
+    for router in (*PAGES, *API, redirect_api.router):
         api.include_router(router)
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))
@@ -167,7 +171,9 @@ class Application(Node):
     def _redirects(self) -> ASGIApp:
         if self.engine is None:
             return _nothing_there
-        follow = Follow(self.rt, self.engine.tiers, WebSurface(self.rt, self.api), self.engine.hooks(), self.reserved)
+        surface = WebSurface(self.rt, self.api)
+        hooks = self.engine.hooks(list_pages(self.rt, self.engine, surface))
+        follow = Follow(self.rt, self.engine.tiers, surface, hooks, self.reserved)
         self.api.state.redirects = follow
         return follow
 

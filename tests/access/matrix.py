@@ -50,11 +50,16 @@ SIGNED_IN_WRITE = SIGNED_IN_READ.but(_WEAK)
 PRIVATE_READ = SIGNED_IN_READ.but(dict.fromkeys(_NOT_MINE, HIDDEN))
 """An object that one person has to themselves; not even administrators reach it by this route."""
 PRIVATE_WRITE = PRIVATE_READ.but(_WEAK)
+NOBODY_S_WRITE = SIGNED_IN_WRITE.but({who: HIDDEN for who, outcome in SIGNED_IN_WRITE.outcomes.items() if outcome is FINE})
+"""A body that names objects of nobody's."""
 OWNED_READ = SIGNED_IN_READ.but({Who.OTHER: HIDDEN, Who.ADMIN_WITHOUT_SCOPE: HIDDEN})
 """An object that has owners and is shared: all of them, and administrators."""
 OWNED_WRITE = OWNED_READ.but({**_WEAK, Who.RECIPIENT: SEEN})
 OWNED_TRANSFER = OWNED_WRITE.but({Who.CO_OWNER: SEEN})
 """The primary owner and administrators alone."""
+MADE_READ = PRIVATE_READ.but({Who.STRANGER: HIDDEN, Who.ADMIN: FINE})
+"""A list: its maker's, and administrators'. Strangers may be makers too, so nobody is asked to sign in for it."""
+MADE_WRITE = MADE_READ.but(_WEAK)
 ADMIN_READ = SIGNED_IN_READ.but({who: FORBIDDEN for who in Who if who not in (Who.STRANGER, *_DEAD, Who.ADMIN)})
 """Administrators with the scope for it. Unproven browsers of administrators have a test of their own."""
 ADMIN_WRITE = ADMIN_READ
@@ -159,9 +164,63 @@ ROWS: dict[str, Row] = {
     "POST /app/omnibox": Row(SIGNED_IN_WRITE, form={"q": "https://example.com/typed"}),
     "GET /app/go": Row(SIGNED_IN_READ, query={"q": "roadmap"}),
     "GET /app/suggest": Row(OPEN_READ, query={"q": "road"}),
+    # -- lists
+    "GET /api/v1/lists": Row(OPEN_READ),
+    "POST /api/v1/lists": Row(OPEN_WRITE.but(_WEAK)),
+    "POST /api/v1/lists/claim": Row(SIGNED_IN_WRITE),
+    "GET /api/v1/lists/{list_id}": Row(MADE_READ),
+    "PATCH /api/v1/lists/{list_id}": Row(MADE_WRITE, json={"title": "From the matrix"}),
+    "DELETE /api/v1/lists/{list_id}": Row(MADE_WRITE),
+    "POST /api/v1/lists/{list_id}/entries": Row(MADE_WRITE, json={"url": "https://example.com/entry"}),
+    "PATCH /api/v1/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE, json={"title": "From the matrix"}),
+    "DELETE /api/v1/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE),
+    "PUT /api/v1/lists/{list_id}/order": Row(MADE_WRITE, json={"entry_ids": []}),
+    "POST /api/v1/lists/{list_id}/slug": Row(MADE_WRITE, json={"slug": "wished-for"}),
+    "POST /api/v1/lists/{list_id}/publish": Row(MADE_WRITE),
+    "POST /api/v1/lists/{list_id}/editions": Row(MADE_WRITE),
+    "GET /api/v1/public/lists/{slug}": Row(OPEN),
+    "GET /app/lists": Row(OPEN_READ),
+    "POST /app/lists": Row(OPEN_WRITE.but(_WEAK), form={"urls": "https://example.com/entry"}),
+    "POST /app/lists/claim": Row(SIGNED_IN_WRITE),
+    "GET /app/lists/availability": Row(OPEN),
+    "GET /app/lists/{list_id}": Row(MADE_READ),
+    "POST /app/lists/{list_id}": Row(MADE_WRITE, form={"title": "From a form"}),
+    "GET /app/lists/{list_id}/news": Row(MADE_READ),
+    "POST /app/lists/{list_id}/entries": Row(MADE_WRITE, form={"urls": "https://example.com/entry"}),
+    "POST /app/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE, form={"title": "From a form"}),
+    "POST /app/lists/{list_id}/entries/{entry_id}/{step}": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/order": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/slug": Row(MADE_WRITE, form={"slug": "wished-for"}),
+    "POST /app/lists/{list_id}/publish": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/editions": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/delete": Row(MADE_WRITE),
+    # -- statistics
+    "GET /api/v1/links/{link_id}/stats": Row(OWNED_READ),
+    "GET /api/v1/links/{link_id}/stats/live": Row(OWNED_READ),
+    "GET /api/v1/links/{link_id}/stats/export": Row(OWNED_READ),
+    "GET /api/v1/links/{link_id}/stats/{dimension}": Row(OWNED_READ),
+    "GET /api/v1/stats": Row(SIGNED_IN_READ),
+    "GET /api/v1/stats/{dimension}": Row(SIGNED_IN_READ),
     # -- tags
     "GET /api/v1/tags": Row(SIGNED_IN_READ),
-    "PATCH /api/v1/tags/{tag_id}": Row(ADMIN_WRITE, json={"color": "#123456"}),
+    "POST /api/v1/tags": Row(SIGNED_IN_WRITE, json={"name": "From the matrix"}),
+    "PATCH /api/v1/tags/{tag_id}": Row(PRIVATE_WRITE, json={"color": "#123456"}),
+    "DELETE /api/v1/tags/{tag_id}": Row(PRIVATE_WRITE),
+    "POST /api/v1/tags/{tag_id}/undo": Row(PRIVATE_WRITE),
+    "DELETE /api/v1/tags/{tag_id}/aliases": Row(PRIVATE_WRITE, query={"name": "merged"}),
+    "POST /api/v1/tags/merge": Row(NOBODY_S_WRITE, json={"target": "1", "sources": ["2"]}),  # success is tested with the tags
+    # -- library
+    "GET /api/v1/library": Row(SIGNED_IN_READ, query={"q": "thought"}),
+    "GET /api/v1/library/filters": Row(SIGNED_IN_READ),
+    "GET /api/v1/items/{item_id}/similar": Row(PRIVATE_READ),
+    "GET /api/v1/items/{item_id}/reader": Row(PRIVATE_READ),
+    "GET /api/v1/library/export": Row(SIGNED_IN_READ),
+    "POST /api/v1/library/imports": Row(SIGNED_IN_WRITE, json=[{"text": "A thought from a file."}]),
+    "GET /api/v1/library/imports": Row(SIGNED_IN_READ),
+    "GET /api/v1/library/imports/{import_id}": Row(PRIVATE_READ),
+    "GET /api/v1/library/imports/{import_id}/rows": Row(PRIVATE_READ),
+    "POST /api/v1/library/imports/{import_id}/stop": Row(PRIVATE_WRITE),
+    "POST /api/v1/library/imports/{import_id}/rollback": Row(PRIVATE_WRITE),
     # -- items
     "POST /api/v1/items": Row(SIGNED_IN_WRITE, json={"text": "A thought."}),
     "POST /api/v1/items/bulk": Row(SIGNED_IN_WRITE, json={"texts": ["One thought.", "Another."]}),

@@ -10,20 +10,28 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from refract.identity import keys, sessions
 from refract.identity.models import BrowserSession, Scope
 from refract.jobs.models import Job, JobStatus
 from refract.library import service as items
+from refract.library import vocabulary
 from refract.library.enrich.material import Proposal
+from refract.library.importing import Bookmark
+from refract.library.importing.bring import add_rows, begin
 from refract.library.schemas import ItemCreate
 from refract.links import service as links
 from refract.links.access import Who as Standing
 from refract.links.blocking import block_domain
+from refract.lists import service as lists
+from refract.lists.access import Who as ListMaker
+from refract.lists.models import LinkList
+from refract.lists.queries import entries_of
 from refract.names.models import Kind as NameKind
 from refract.names.queries import names_of
-from refract.tags.models import Tag
+from refract.tags import personal
+from refract.tags.models import TagAlias
 from refract.web.render import static
 from tests import make
 from tests.access.identities import World
@@ -142,11 +150,73 @@ async def a_free_name(world: World) -> str:
     return "a-free-name"
 
 
-@object_for("tag_id")
-async def a_shared_tag(world: World) -> str:
-    await _link(world)
+@object_for("list_id")
+async def a_draft(world: World) -> str:
+    return await _list(world, "https://example.com/entry")
+
+
+@object_for("/api/v1/lists/{list_id}/order#list_id")
+@object_for("/app/lists/{list_id}/order#list_id")
+async def an_empty_draft(world: World) -> str:
+    """Whose only order is none."""
+    return await _list(world)
+
+
+@object_for("/api/v1/lists/{list_id}/editions#list_id")
+@object_for("/app/lists/{list_id}/editions#list_id")
+async def a_published_list(world: World) -> str:
+    list_id = await _list(world, "https://example.com/entry")
+    async with world.rt.db.write() as session:
+        await lists.publish(session, make.space(world.rt), ListMaker(world.owner.id), int(list_id))
+    return list_id
+
+
+@object_for("slug", absent="no-such-list")
+async def a_slug(world: World) -> str:
+    list_id = int(await a_published_list(world))
     async with world.rt.db.read() as session:
-        return str(await session.scalar(select(Tag.id).where(Tag.key == "object")))
+        return (await session.get_one(LinkList, list_id)).slug or ""
+
+
+@object_for("entry_id")
+async def an_entry(world: World) -> str:
+    async with world.rt.db.read() as session:
+        return str((await entries_of(session, int(world.made["list_id"])))[0].entry.id)
+
+
+@object_for("/app/lists/{list_id}/entries/{entry_id}/{step}", absent="up")
+async def a_direction(world: World) -> str:
+    return "up"
+
+
+async def _list(world: World, *urls: str) -> str:
+    async with world.rt.db.write() as session:
+        return str((await make.list_of(session, world.rt, ListMaker(world.owner.id), *urls)).id)
+
+
+@object_for("dimension", absent="countries")
+async def a_dimension(world: World) -> str:
+    return "countries"
+
+
+@object_for("tag_id")
+async def a_personal_tag(world: World) -> str:
+    """The owner's own; another was merged into it, so there is something to undo and an alias."""
+    async with world.rt.db.write() as session:
+        await session.execute(delete(TagAlias).where(TagAlias.key == "merged"))
+        names, now = [f"object {secrets.token_hex(6)}", "merged"], world.rt.clock.now()
+        tags = await personal.ensure(session, world.rt.ids, world.owner.id, names, now)
+        target, source = tags[names[0]], tags["merged"]
+        await vocabulary.merge_tags(session, world.rt.ids, world.owner.id, target.id, [source.id], now)
+        return str(target.id)
+
+
+@object_for("import_id")
+async def an_import(world: World) -> str:
+    async with world.rt.db.write() as session:
+        one = await begin(session, world.rt, world.owner.id, "refract", None)
+        await add_rows(session, one, [Bookmark("item 1", "A thought.")])
+        return str(one.id)
 
 
 @object_for("item_id")

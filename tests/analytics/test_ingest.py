@@ -12,7 +12,7 @@ from sqlalchemy import func, select, update
 from refract.analytics.figures import Figures, add_up
 from refract.analytics.frames import ENTRY_CLICK, LINK_CLICK, PREFETCH, frame
 from refract.analytics.ingest import Ingester
-from refract.analytics.models import ClickEvent, SpoolCheckpoint
+from refract.analytics.models import ClickEvent, ClickRollup, SpoolCheckpoint
 from refract.analytics.spool import Spool, segment_name
 from refract.analytics.spool_reader import Batch, Position, SpoolState, only_ingester, spools
 from refract.core.clock import ManualClock
@@ -212,6 +212,10 @@ async def test_an_ingester_that_believes_in_an_old_place_applies_nothing(rt: Run
     [
         (lambda: update(LinkTotals).values(total_clicks=LinkTotals.total_clicks + 1), "The totals of links add up to 4, but 3 clicks"),
         (lambda: update(SpoolCheckpoint).values(stored=7), "The spools gave 7 clicks, but 3 events are stored."),
+        (lambda: update(SpoolCheckpoint).values(stored=7), "The spools gave 7 clicks, but the roll-ups hold 3."),
+        (lambda: update(ClickRollup).values(bots=1), "The spools gave 3 clicks, but the roll-ups hold 4."),
+        (lambda: update(ClickRollup).values(bots=1), "On 2026-06-01 there are 3 events, but the roll-ups hold 4 clicks."),
+        (lambda: update(ClickRollup).values(people=2, bots=1), "The roll-ups of 1 links do not add up to their totals."),
     ],
 )
 async def test_drift_is_named(rt: Runtime, root: Path, spoil: Callable[[], Any], sentence: str) -> None:

@@ -28,6 +28,12 @@ async def test_kill(tmp_path: Path) -> None:
     await _held(kill.prove(tmp_path, "sqlite", "short", SEED))
 
 
+async def test_the_database_restarted(tmp_path: Path, postgresql_url: str) -> None:
+    report = await kill.run_restarts(tmp_path, "postgresql", kill.SIZES["short"], SEED)
+    print(report)
+    assert not report.broken
+
+
 async def test_forget(tmp_path: Path, postgresql_url: str) -> None:
     await _held(forget.prove(tmp_path, "postgresql", "short", SEED))
 

@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import func, select
 
+from refract.analytics.archive import archived
 from refract.analytics.frames import LINK_CLICK
 from refract.analytics.models import ClickEvent, SpoolCheckpoint
 from refract.analytics.spool_reader import Position, not_kept, pending, spools, what_was_set_aside
+from refract.analytics.state import state_of
+from refract.analytics.sums import DayFigures, days_that_differ, links_that_differ, rolled_up
 from refract.core.db import ReadSession
 from refract.core.runtime import Runtime
 from refract.links.models import LinkTotals
@@ -24,13 +28,21 @@ class Figures:
     not_kept: int
     """Answered while the disk was full."""
     events: int
-    """Rows of events."""
+    """Rows of events, in the database and in the archive."""
     totals: int
     """People and bots in the totals of all links."""
     link_events: int
-    """Rows of events that are clicks on links."""
+    """Those of them that are clicks on links."""
+    rolled_up: int
+    """Clicks in the roll-ups, each once, and those that have outlived all roll-ups."""
     unreadable: tuple[str, ...]
     """Files with bytes that could not be read as clicks."""
+    days: tuple[DayFigures, ...] = ()
+    """Days whose events and roll-ups differ."""
+    links: int = 0
+    """Links whose roll-ups and totals differ."""
+    absent: tuple[str, ...] = ()
+    """Files of the archive that are not where they should be."""
 
     @property
     def accepted(self) -> int:
@@ -44,6 +56,12 @@ class Figures:
             found.append(f"The spools gave {self.stored} clicks, but {self.events} events are stored.")
         if self.totals != self.link_events:
             found.append(f"The totals of links add up to {self.totals}, but {self.link_events} clicks on links are stored.")
+        if self.stored != self.rolled_up:
+            found.append(f"The spools gave {self.stored} clicks, but the roll-ups hold {self.rolled_up}.")
+        found += [f"On {day.day} there are {day.events} events, but the roll-ups hold {day.rolled_up} clicks." for day in self.days]
+        if self.links:
+            found.append(f"The roll-ups of {self.links} links do not add up to their totals.")
+        found += [f"The archive lacks the file {name}." for name in self.absent]
         found += [f"Clicks that could not be read are kept in {path}." for path in self.unreadable]
         return found
 
@@ -52,19 +70,29 @@ async def add_up(rt: Runtime, root: Path | None = None) -> Figures:
     """Count everything. All database figures come from one snapshot."""
     root = root or rt.settings.effective_spool_dir
     async with rt.db.read() as session:
-        if session.dialect != "sqlite":
-            await session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+        state = await state_of(session)
         places = {row.spool_id: row for row in await session.scalars(select(SpoolCheckpoint))}
-        stored = sum(row.stored for row in places.values())
-        events = await _count(session, None)
-        link_events = await _count(session, LINK_CLICK)
         totals = await session.scalar(select(func.coalesce(func.sum(LinkTotals.total_clicks + LinkTotals.bot_clicks), 0)))
+        old = await archived(session)
+        counted: dict[str, Any] = {
+            "events": await _count(session, None) + old.events,
+            "link_events": await _count(session, LINK_CLICK) + old.link_events,
+            "totals": int(totals or 0),
+            "rolled_up": await rolled_up(session, state),
+            "days": await days_that_differ(session, state),
+            "links": 0 if state.outlived else await links_that_differ(session, state),
+        }
     waiting = 0
     for spool in spools(root):
         row = places.get(spool.id)
         waiting += pending(spool, Position(row.segment, row.place) if row else Position()).clicks
     return Figures(
-        stored, waiting, not_kept(root), events, int(totals or 0), link_events, tuple(str(path.name) for path in what_was_set_aside(root))
+        stored=sum(row.stored for row in places.values()),
+        pending=waiting,
+        not_kept=not_kept(root),
+        absent=tuple(name for name in old.names if not (rt.settings.effective_archive_dir / name).is_file()),
+        unreadable=tuple(str(path.name) for path in what_was_set_aside(root)),
+        **counted,
     )
 
 

@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from sqlalchemy import Double, Index, Integer, SmallInteger, String
+from sqlalchemy import Double, Index, Integer, LargeBinary, SmallInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.types import TABLE_OPTIONS, Model, text_key
+from refract.core.types import TABLE_OPTIONS, Model, WholeSecond, long_bytes, text_key
 
 
 class ClickEvent(Model):
@@ -47,7 +47,9 @@ class ClickEvent(Model):
     longitude: Mapped[float | None] = mapped_column(Double)
     device: Mapped[str] = mapped_column(String(10))
     browser: Mapped[str | None] = mapped_column(String(100))
+    browser_version: Mapped[str | None] = mapped_column(String(30))
     system: Mapped[str | None] = mapped_column(String(100))
+    system_version: Mapped[str | None] = mapped_column(String(30))
 
 
 class SpoolCheckpoint(Model):
@@ -66,3 +68,60 @@ class SpoolCheckpoint(Model):
     torn: Mapped[int]  # bytes of a frame that a dying writer left unfinished: its redirect was never sent
     damaged: Mapped[int]  # bytes that could not be read, kept aside
     updated_at: Mapped[datetime]
+
+
+class ListTotals(Model):
+    """How often a list's page was seen or one of its entries followed; no row means never. Written by the ingester alone."""
+
+    __tablename__ = "list_totals"
+
+    target_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # a list's or an entry's
+    total_clicks: Mapped[int] = mapped_column(default=0)
+    bot_clicks: Mapped[int] = mapped_column(default=0)
+    last_clicked_at: Mapped[datetime | None]
+
+
+class ClickRollup(Model):
+    """What happened to one target in one stretch of time. Stretches of different grain overlap: never add up two grains.
+
+    `people` counts the private ones among them, who are in no unique and in no breakdown.
+    """
+
+    __tablename__ = "click_rollups"
+    __table_args__ = (Index("ix_click_rollups_start", "grain", "start", "target_id"), TABLE_OPTIONS)
+
+    target_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    kind: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    grain: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    start: Mapped[datetime] = mapped_column(WholeSecond, primary_key=True, autoincrement=False)
+    people: Mapped[int]
+    bots: Mapped[int]
+    private: Mapped[int]
+    uniques: Mapped[int]  # of a month: its days added up
+    visitors: Mapped[bytes | None] = mapped_column(long_bytes())  # the sketch; none in months
+    parts: Mapped[bytes | None] = mapped_column(long_bytes())  # the breakdowns
+
+
+class RollupState(Model):
+    """One row: who writes roll-ups holds its lock, and whoever holds it knows how far everything is."""
+
+    __tablename__ = "rollup_state"
+
+    id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    turn: Mapped[int]  # moved by every change of roll-ups, so that a writer knows whether somebody else was here
+    closed_until: Mapped[datetime] = mapped_column(WholeSecond)  # hours before this are in hours, six hours, days and months too
+    closed_target: Mapped[int]  # of the hour that begins there, the targets up to this one
+    quarters_from: Mapped[datetime] = mapped_column(WholeSecond)  # before these there is nothing any more
+    days_from: Mapped[datetime] = mapped_column(WholeSecond)
+    months_from: Mapped[datetime] = mapped_column(WholeSecond)
+    outlived: Mapped[int]  # clicks that are in no roll-up any more
+
+
+class VisitorSalt(Model):
+    """What makes visitors of a day countable, and unrecognisable once it is destroyed."""
+
+    __tablename__ = "visitor_salts"
+
+    day: Mapped[datetime] = mapped_column(WholeSecond, primary_key=True, autoincrement=False)
+    salt: Mapped[bytes] = mapped_column(LargeBinary)
+    created_at: Mapped[datetime]

@@ -192,7 +192,7 @@ def _read_segment(spool: SpoolState, position: Position, limit: int) -> Batch:
         offset = SEGMENT_HEAD
     data = _read(path, offset, _READ)
     got, broken = _parse(data, offset, limit)
-    after = Position(segment, offset + sum(_lengths(data, len(got))))
+    after = Position(segment, got[-1].offset + frame_length(data, got[-1].offset - offset, offset) if got else offset)
     if not final:
         return Batch(segment, got, after)  # what cannot be read yet may still be on its way
     if broken and not got:
@@ -233,14 +233,6 @@ def _parse(data: bytes, base: int, limit: int) -> tuple[list[Click], Broken | No
     except Broken as error:
         return got, error
     return got, None
-
-
-def _lengths(data: bytes, number: int) -> Iterator[int]:
-    at = 0
-    for _ in range(number):
-        length = frame_length(data, at, 0)
-        yield length
-        at += length
 
 
 def _count(data: bytes) -> int:

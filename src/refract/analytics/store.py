@@ -1,93 +1,115 @@
-"""Many rows at once, as each database likes it best."""
+"""Many rows at once, as each database likes it best: at driver level, few statements, in one agreed order."""
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
 
-from sqlalchemy import Insert, Table, func
-from sqlalchemy.dialects import mysql, postgresql, sqlite
-
-from refract.analytics.frames import LINK_CLICK
-from refract.analytics.models import ClickEvent
+from refract.analytics.tally import EVENT_COLUMNS, Total, spelling
 from refract.core.db import WriteSession
-from refract.core.types import Model
-from refract.links.models import LinkTotals
+from refract.core.rows import slices
 
-_EVENTS = [column.name for column in ClickEvent.__table__.columns]
-Row = dict[str, Any]
+_KEY: Final = ("target_id", "kind", "grain", "start")
+_FIGURES: Final = ("people", "bots", "private", "uniques", "visitors", "parts")
+_COLUMNS: Final = (*_KEY, *_FIGURES)
+_TYPES: Final = ("bigint", "smallint", "smallint", "bigint", "bigint", "bigint", "bigint", "bigint", "bytea", "bytea")
+
+ROWS_AT_ONCE: Final = 100
+
+RollupKey = tuple[int, int, int, int]
+"""Target, kind, grain, start."""
 
 
-async def insert_unless_there(session: WriteSession, model: type[Model], rows: Sequence[Row]) -> None:
-    """Insert rows whose primary key is new; leave the others as they are."""
-    await session.execute(_skipping(session, model), list(rows))
-
-
-def _skipping(session: WriteSession, model: type[Model]) -> Insert:
+async def insert_events(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:
+    """A batch of events, whose values stand in the order of `EVENT_COLUMNS`: COPY on PostgreSQL, one prepared statement elsewhere."""
     if session.dialect == "postgresql":
-        return postgresql.insert(model).on_conflict_do_nothing()
-    if session.dialect == "sqlite":
-        return sqlite.insert(model).on_conflict_do_nothing()
-    first = next(iter(model.__table__.primary_key.columns)).name  # type: ignore[attr-defined]
-    upsert = mysql.insert(model)
-    return upsert.on_duplicate_key_update({first: upsert.inserted[first]})
-
-
-async def insert_events(session: WriteSession, rows: Sequence[Row]) -> None:
-    """A batch of events: COPY on PostgreSQL, one prepared statement for all rows elsewhere."""
-    connection = await session.connection()
-    if session.dialect == "postgresql":
-        raw = await connection.get_raw_connection()
-        driver = raw.driver_connection
-        assert driver is not None  # noqa: S101 - a connection in use has one
-        await driver.copy_records_to_table("click_events", records=[tuple(row[name] for name in _EVENTS) for row in rows], columns=_EVENTS)
+        driver = await _driver(session)
+        await driver.copy_records_to_table("click_events", records=rows, columns=EVENT_COLUMNS)
         return
-    mark = "?" if session.dialect == "sqlite" else "%s"
-    statement = f"INSERT INTO click_events ({', '.join(f'{name}' for name in _EVENTS)}) VALUES ({', '.join([mark] * len(_EVENTS))})"  # noqa: S608 - our own column names
-    text_moments = session.dialect == "sqlite"
-    await connection.exec_driver_sql(statement, [tuple(_plain(row[name], text=text_moments) for name in _EVENTS) for row in rows])
+    await _insert(session, f"INSERT INTO click_events ({', '.join(EVENT_COLUMNS)})", rows)
 
 
-def _plain(value: Any, *, text: bool) -> Any:
-    """A value as the driver wants it: moments without their zone, which is UTC."""
-    if not isinstance(value, datetime):
-        return value
-    naive = value.replace(tzinfo=None)
-    return naive.isoformat(" ", "microseconds") if text else naive
+async def load_rollups(session: WriteSession, kind: int, grain: int, start: int, targets: Sequence[int]) -> list[tuple[Any, ...]]:
+    """What is kept of these targets in one stretch: the target, then the figures."""
+    columns = ", ".join(("target_id", *_FIGURES))
+    where = "kind = {0} AND grain = {1} AND start = {2} AND target_id"
+    if session.dialect == "postgresql":
+        statement = f"SELECT {columns} FROM click_rollups WHERE {where.format('$1', '$2', '$3')} = ANY($4::bigint[])"  # noqa: S608 - our own column names
+        return [tuple(row) for row in await (await _driver(session)).fetch(statement, kind, grain, start, targets)]
+    mark = _mark(session)
+    connection = await session.connection()
+    found: list[tuple[Any, ...]] = []
+    for some in slices(targets):
+        statement = f"SELECT {columns} FROM click_rollups WHERE {where.format(mark, mark, mark)} IN ({_marks(session, len(some))})"  # noqa: S608 - our own column names
+        found += [tuple(row) for row in await connection.exec_driver_sql(statement, (kind, grain, start, *some))]
+    return found
 
 
-async def add_totals(session: WriteSession, rows: Sequence[Row]) -> None:
-    """Add a batch to the totals of its links, in id order so that two writers cannot wait for each other."""
-    sums: dict[int, Row] = {}
-    for row in rows:
-        if row["kind"] != LINK_CLICK:
-            continue
-        total = sums.setdefault(
-            row["target_id"], {"link_id": row["target_id"], "total_clicks": 0, "bot_clicks": 0, "last_clicked_at": row["at"]}
-        )
-        total["bot_clicks" if row["bot"] else "total_clicks"] += 1
-        total["last_clicked_at"] = max(total["last_clicked_at"], row["at"])
-    if sums:
-        await session.execute(_adding(session), [sums[link_id] for link_id in sorted(sums)])
+async def save_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Write whole rows, new ones and those that were there. Only for who holds the state's lock, and has read what it overwrites."""
+    names = ", ".join(_COLUMNS)
+    if session.dialect == "postgresql":
+        arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_TYPES, 1))
+        new = ", ".join(f"{name} = excluded.{name}" for name in _FIGURES)
+        source = f"SELECT * FROM unnest({arrays}) ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {new}"  # noqa: S608 - our own column names
+        statement = f"INSERT INTO click_rollups ({names}) {source}"
+        await (await _driver(session)).execute(statement, *zip(*rows, strict=True))
+        return
+    if session.dialect == "sqlite":
+        new = f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in _FIGURES)
+    else:
+        new = "ON DUPLICATE KEY UPDATE " + ", ".join(f"{name} = VALUES({name})" for name in _FIGURES)
+    await _insert(session, f"INSERT INTO click_rollups ({names})", rows, new)
 
 
-def _adding(session: WriteSession) -> Insert:
-    table: Table = LinkTotals.__table__  # type: ignore[assignment]
+async def add_totals(session: WriteSession, table: str, key: str, totals: Mapping[int, Total]) -> None:
+    """Add a batch to the totals in a table of ours, in the order of `key`, so that two writers cannot wait for each other."""
+    if not totals:
+        return
+    spell = spelling(session.dialect)
+    rows = [(target, people, bots, spell(last)) for target, (people, bots, last) in sorted(totals.items())]
+    names = f"{key}, total_clicks, bot_clicks, last_clicked_at"
     if session.dialect == "mysql":
-        upsert = mysql.insert(table)
-        new = upsert.inserted
-        return upsert.on_duplicate_key_update(
-            total_clicks=table.c.total_clicks + new.total_clicks,
-            bot_clicks=table.c.bot_clicks + new.bot_clicks,
-            last_clicked_at=func.greatest(func.coalesce(table.c.last_clicked_at, new.last_clicked_at), new.last_clicked_at),
-        )
-    greatest = func.greatest if session.dialect == "postgresql" else func.max
-    insert = postgresql.insert(table) if session.dialect == "postgresql" else sqlite.insert(table)
-    new = insert.excluded
-    return insert.on_conflict_do_update(
-        index_elements=[table.c.link_id],
-        set_={
-            "total_clicks": table.c.total_clicks + new.total_clicks,
-            "bot_clicks": table.c.bot_clicks + new.bot_clicks,
-            "last_clicked_at": greatest(func.coalesce(table.c.last_clicked_at, new.last_clicked_at), new.last_clicked_at),
-        },
+        sums = "total_clicks = total_clicks + VALUES(total_clicks), bot_clicks = bot_clicks + VALUES(bot_clicks)"
+        last = "last_clicked_at = GREATEST(COALESCE(last_clicked_at, VALUES(last_clicked_at)), VALUES(last_clicked_at))"
+        await _insert(session, f"INSERT INTO {table} ({names})", rows, f"ON DUPLICATE KEY UPDATE {sums}, {last}")
+        return
+    greatest = "MAX" if session.dialect == "sqlite" else "GREATEST"
+    adding = (
+        f"ON CONFLICT ({key}) DO UPDATE SET total_clicks = {table}.total_clicks + excluded.total_clicks, "
+        f"bot_clicks = {table}.bot_clicks + excluded.bot_clicks, "
+        f"last_clicked_at = {greatest}(COALESCE({table}.last_clicked_at, excluded.last_clicked_at), excluded.last_clicked_at)"
     )
+    if session.dialect == "sqlite":
+        await _insert(session, f"INSERT INTO {table} ({names})", rows, adding)
+        return
+    arrays = "$1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[]"
+    statement = f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) {adding}"  # noqa: S608 - no value in it
+    await (await _driver(session)).execute(statement, *zip(*rows, strict=True))
+
+
+async def _insert(session: WriteSession, beginning: str, rows: Sequence[tuple[Any, ...]], end: str = "") -> None:
+    """Many rows with few statements.
+
+    On SQLite several rows to a statement: its driver gives up the interpreter's lock at every statement and must wait to have it back.
+    """
+    connection = await session.connection()
+    one = f"({_marks(session, len(rows[0]))})"
+    if session.dialect == "mysql":
+        await connection.exec_driver_sql(f"{beginning} VALUES {one} {end}", list(rows))
+        return
+    for some in slices(rows, ROWS_AT_ONCE):
+        await connection.exec_driver_sql(f"{beginning} VALUES {', '.join([one] * len(some))} {end}", tuple(chain.from_iterable(some)))
+
+
+async def _driver(session: WriteSession) -> Any:
+    """asyncpg's own connection, inside the transaction of this session."""
+    raw = await (await session.connection()).get_raw_connection()
+    return raw.driver_connection
+
+
+def _mark(session: WriteSession) -> str:
+    return "?" if session.dialect == "sqlite" else "%s"
+
+
+def _marks(session: WriteSession, number: int) -> str:
+    return ", ".join([_mark(session)] * number)

@@ -1,40 +1,101 @@
-"""From what a frame holds to what is kept: pure, and nothing in it can tell who somebody is."""
+"""From what a frame holds to what is kept: nothing in it can tell who somebody is."""
 
-import re
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from ada_url import URL
 
+from refract.analytics.agents import BOT, Agents, storable
 from refract.analytics.frames import PREFETCH, PRIVATE, Click
+from refract.analytics.memory import Memory
+from refract.analytics.parts import key
+from refract.analytics.places import Places
+from refract.analytics.sketches import WIDTH
 from refract.core.address import spelled
 
 DIRECT: Final = "direct"
-_FUTURE: Final = timedelta(minutes=1)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+FUTURE_MICROSECONDS: Final = 60_000_000
+MOST_REMEMBERED: Final = 8192
+MOST_NETWORKS: Final = 65_536
 _CAMPAIGN: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
-_BOT = re.compile(
-    r"bot\b|bot/|crawl|spider|slurp|preview|facebookexternalhit|whatsapp|telegram|embedly|quora|pinterest/|vkshare|skypeuri|mastodon"
-    r"|headless|python-|curl/|wget/|httpx|okhttp|go-http|java/|libwww|scrapy|monitor|uptime|lighthouse|pingdom|validator|feed",
-    re.IGNORECASE,
-)
-_TABLET = re.compile(r"ipad|tablet|kindle|silk/|playbook|(android(?!.*mobile))", re.IGNORECASE)
-_MOBILE = re.compile(r"mobi|iphone|ipod|android|windows phone|blackberry|opera mini", re.IGNORECASE)
+_NO_CAMPAIGN: Final[tuple[tuple[str | None, ...], tuple[str, ...]]] = ((None,) * len(_CAMPAIGN), ())
+
+FACTS: Final = (
+    "kind", "target_id", "bot", "private", "network", "country_code", "country", "city", "latitude", "longitude",
+    "user_agent", "referrer", "referrer_host", *_CAMPAIGN, "device", "browser", "browser_version", "system", "system_version",
+)  # fmt: skip
+"""The columns of an event that follow from the request."""
+_NOTHING: Final = (None,) * (len(FACTS) - 9)
 
 
-@lru_cache(maxsize=4096)
-def device_of(agent: str) -> str:
-    """`bot`, `tablet`, `mobile` or `desktop`; an agent that says nothing is taken for a person at a desk."""
-    if _BOT.search(agent):
-        return "bot"
-    if _TABLET.search(agent):
-        return "tablet"
-    return "mobile" if _MOBILE.search(agent) else "desktop"
+Facts = tuple[tuple[Any, ...], bool, bool, tuple[str, ...], bytes]
+"""One click: the values of `FACTS`, whether it is a bot's, whether it is private, the parts it is counted in, and what tells its
+visitor from others. Bots and private people have neither parts nor a visitor. A plain tuple, since there is one per click."""
 
 
-@lru_cache(maxsize=4096)
+class Reader:
+    """Reads clicks, with a bounded memory of what it has met before. All that is slow is remembered."""
+
+    def __init__(self, agents: Agents, places: Places) -> None:
+        self._agents = agents
+        self._networks = Memory(lambda network: _network_of(network, places), MOST_NETWORKS)
+        self._referrers = Memory(_referrer_of, MOST_REMEMBERED)
+        self._campaigns = Memory(_campaign_of, MOST_REMEMBERED)
+
+    def forget_places(self) -> None:
+        """For when networks are somewhere else now."""
+        self._networks.clear()
+
+    def facts(self, click: Click) -> Facts:
+        _, kind, flags, target, _, network, agent, referrer, campaign = click
+        if flags & PRIVATE:
+            return _private(kind, target, flags)
+        text, visitor, device, browser, browser_version, system, system_version, its_parts = self._agents[agent]
+        if flags & PREFETCH:
+            device = BOT
+        bot = device == BOT
+        where, where_parts = self._networks[network]
+        came, came_parts = self._referrers[referrer]
+        why, why_parts = self._campaigns[campaign] if campaign else _NO_CAMPAIGN
+        row = (
+            kind, target, bot, False, *where, text, *came, *why,
+            device, browser, browser_version, system, system_version,
+        )  # fmt: skip
+        if bot:
+            return row, True, False, (), b""
+        return row, False, False, its_parts + where_parts + came_parts + why_parts, network + visitor
+
+
+def _private(kind: int, target: int, flags: int) -> Facts:
+    """Time, target and node. A prefetch is none the less no person."""
+    bot = bool(flags & PREFETCH)
+    device = BOT if bot else "desktop"
+    return (kind, target, bot, True, *_NOTHING, device, None, None, None, None), bot, True, (), b""
+
+
+def visitor_hash(visitor: bytes, salt: bytes) -> int:
+    """Bits that mean nothing without the salt of the day."""
+    return int.from_bytes(blake2b(visitor, key=salt, digest_size=WIDTH).digest(), "big")
+
+
+def microseconds_of(time_ns: int, received: int) -> int:
+    """When it happened; a clock that runs ahead by more than a minute is not believed."""
+    at = time_ns // 1000
+    return received if at > received + FUTURE_MICROSECONDS or at < 0 else at
+
+
+def _network_of(network: bytes, places: Places) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    place = places[network]
+    return (spelled(network), *place), place.parts
+
+
+def _referrer_of(raw: bytes) -> tuple[tuple[str | None, str], tuple[str, ...]]:
+    referrer = storable(raw, 2048)
+    host = host_of(referrer)
+    return (referrer or None, host), (key("referrers", host),)
+
+
 def host_of(referrer: str) -> str:
     """The host of the page somebody came from; `direct` when there was none, or none that is one."""
     try:
@@ -43,46 +104,8 @@ def host_of(referrer: str) -> str:
         return DIRECT
 
 
-@lru_cache(maxsize=1024)
-def campaign_of(raw: bytes) -> dict[str, str]:
+def _campaign_of(raw: bytes) -> tuple[tuple[str | None, ...], tuple[str, ...]]:
     pairs = parse_qsl(raw.decode("utf-8", "replace"), errors="replace")
-    return {name: _storable(value)[:255] for name, value in reversed(pairs) if name in _CAMPAIGN}
-
-
-def _storable(text: str) -> str:
-    return text.replace("\x00", "")
-
-
-def moment_of(time_ns: int, received: datetime) -> datetime:
-    """When it happened; a clock that runs ahead by more than a minute is not believed."""
-    at = _EPOCH + timedelta(microseconds=time_ns // 1000)
-    return received if at > received + _FUTURE else at
-
-
-def facts(click: Click, received: datetime) -> dict[str, Any]:
-    """The columns of an event that follow from the request."""
-    agent = _storable(click.agent.decode("utf-8", "replace"))[:512]
-    referrer = _storable(click.referrer.decode("utf-8", "replace"))[:2048]
-    private = bool(click.flags & PRIVATE)
-    device = "bot" if click.flags & PREFETCH else "desktop" if private else device_of(agent)
-    campaign = campaign_of(click.campaign) if click.campaign else {}
-    return {
-        "at": moment_of(click.time_ns, received),
-        "kind": click.kind,
-        "target_id": click.target,
-        "bot": device == "bot",
-        "private": private,
-        "network": spelled(click.network),
-        "user_agent": agent or None,
-        "referrer": referrer or None,
-        "referrer_host": None if private else host_of(referrer),
-        **{name: campaign.get(name) for name in _CAMPAIGN},
-        "country_code": None if private else "XX",
-        "country": None,
-        "city": None,
-        "latitude": None,
-        "longitude": None,
-        "device": device,
-        "browser": None,
-        "system": None,
-    }
+    found = {name: value.replace("\x00", "")[:255] for name, value in reversed(pairs)}
+    said = tuple(found.get(name) or None for name in _CAMPAIGN)
+    return said, (key("campaigns", said[2]),) if said[2] else ()

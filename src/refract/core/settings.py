@@ -86,6 +86,12 @@ class Settings(BaseSettings):
     creates_per_hour: int = Field(default=100, ge=0)
     """Links one person may create in an hour; `0` sets no limit. Administrators are exempt."""
 
+    anonymous_lists_per_hour: int = Field(default=20, ge=0)
+    """Lists that visitors without an account may start in an hour, per client network; `0` sets no limit."""
+
+    anonymous_entries_per_hour: int = Field(default=200, ge=0)
+    """Entries that visitors without an account may add to lists in an hour, per client network; `0` sets no limit."""
+
     key_requests_per_hour: int = Field(default=1000, ge=0)
     """Requests one API key may make in an hour; `0` sets no limit."""
 
@@ -153,6 +159,16 @@ class Settings(BaseSettings):
     spool_sync: Literal["never", "always"] = "never"
     """`never` survives the death of the process; `always` also waits for the disk, which survives the loss of power and costs speed."""
 
+    # -- old clicks
+    archive_dir: Path | None = None
+    """Where events of old days lie as column files; web and worker share it. Left out: `archive` in the data directory."""
+
+    event_days: int = Field(default=7, ge=1)
+    """Whole days for which single click events stay in the database, before they become a column file each."""
+
+    archive_days: int = Field(default=1826, ge=1)
+    """Days after which the column file of a day is dropped."""
+
     # -- background work
     job_lease_seconds: float = Field(default=60.0, ge=1)
     """How long a job belongs to a worker that does not renew it."""
@@ -169,6 +185,19 @@ class Settings(BaseSettings):
 
     log_format: Literal["auto", "json", "text"] = "auto"
     """`json` for machines, `text` for people, `auto` picks text on a terminal."""
+
+    geoip_path: Path | None = None
+    """A `.mmdb` file that says where networks are, by country or by city, in MaxMind's layout or DB-IP's. A replaced file is noticed
+    within seconds. Left out: the country alone, by the assignments of the internet registries."""
+
+    stats_quarter_days: int = Field(default=30, ge=2, le=3650)
+    """Days for which figures are kept by the quarter hour; older ones are by the UTC day."""
+
+    stats_day_days: int = Field(default=365, ge=31, le=36500)
+    """Days for which figures are kept by the UTC day, rounded up to whole months; older ones are by the month."""
+
+    stats_month_days: int = Field(default=1826, ge=31, le=36500)
+    """Days for which figures are kept by the month; older ones are dropped, the totals of links stay."""
 
     metrics_token: SecretStr | None = None
     """When set, `/metrics` answers only to `Authorization: Bearer` with this token."""
@@ -278,6 +307,10 @@ class Settings(BaseSettings):
     @property
     def effective_spool_dir(self) -> Path:
         return self.spool_dir or self.data_dir / "spool"
+
+    @property
+    def effective_archive_dir(self) -> Path:
+        return self.archive_dir or self.data_dir / "archive"
 
 
 def _port_fits(parts: SplitResult) -> bool:

@@ -1,9 +1,9 @@
 """Column types and the model base that mean the same on SQLite, PostgreSQL and MariaDB."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from sqlalchemy import JSON, BigInteger, DateTime, Dialect, MetaData, String, Text
+from sqlalchemy import JSON, BigInteger, DateTime, Dialect, LargeBinary, MetaData, String, Text
 from sqlalchemy.dialects import mysql
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -12,6 +12,9 @@ MYSQL_COLLATION = "utf8mb4_nopad_bin"
 """Plain `utf8mb4_bin` would treat 'road' and 'road ' as one text."""
 
 TABLE_OPTIONS: dict[str, str] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": MYSQL_COLLATION}
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Moment(TypeDecorator[datetime]):
@@ -40,6 +43,19 @@ class Moment(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+class WholeSecond(TypeDecorator[datetime]):
+    """An instant without a fraction: aware and in UTC in Python, seconds since 1970 as a number in the database."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002 - the signature is SQLAlchemy's
+        return None if value is None else int(value.timestamp())
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the signature is SQLAlchemy's
+        return None if value is None else _EPOCH + timedelta(seconds=value)
+
+
 def text_key(length: int) -> String:
     """Text that is compared and sorted by its bytes, on every database alike."""
     return String(length).with_variant(String(length, collation="C"), "postgresql")
@@ -48,6 +64,11 @@ def text_key(length: int) -> String:
 def long_text() -> Text:
     """Text beyond 64 kB, which plain TEXT cuts off on MariaDB."""
     return Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
+
+
+def long_bytes() -> LargeBinary:
+    """Bytes beyond 64 kB, which plain BLOB cuts off on MariaDB."""
+    return LargeBinary().with_variant(mysql.MEDIUMBLOB(), "mysql", "mariadb")
 
 
 class Model(DeclarativeBase):

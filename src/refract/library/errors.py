@@ -1,6 +1,6 @@
 """What can go wrong in the library."""
 
-from refract.core.errors import Invalid, NotFound
+from refract.core.errors import Conflict, Invalid, NotFound
 
 
 class ItemNotFound(NotFound):
@@ -33,3 +33,11 @@ class InvalidRule(Invalid):
 
 class NoSuchPerson(NotFound):
     """There is no such person."""
+
+
+class ImportNotFound(NotFound):
+    """There is no such import."""
+
+
+class ImportNotOpen(Conflict):
+    """This import is {status}: {remedy}."""

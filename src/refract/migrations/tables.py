@@ -1,14 +1,18 @@
 """Every table of every feature, imported in one place: for migrations' tests, `move`, `backup` and `verify`."""
 
+from refract.analytics import archive_models as analytics_archive
 from refract.analytics import models as analytics
 from refract.core.leases import WorkerId
 from refract.core.types import Model
 from refract.identity import models as identity
 from refract.jobs import models as jobs
+from refract.library import import_models as library_imports
 from refract.library import models as library
 from refract.library import quota_models as library_quota
+from refract.library import search_models as library_search
 from refract.links import models as links
 from refract.links import safety_models as links_safety
+from refract.lists import models as lists
 from refract.names import models as names
 from refract.tags import models as tags
 from refract.web import models as web
@@ -18,12 +22,16 @@ metadata = Model.metadata
 __all__ = [
     "WorkerId",
     "analytics",
+    "analytics_archive",
     "identity",
     "jobs",
     "library",
+    "library_imports",
     "library_quota",
+    "library_search",
     "links",
     "links_safety",
+    "lists",
     "metadata",
     "names",
     "tags",

@@ -21,7 +21,7 @@ class TagScope(StrEnum):
 class Tag(Model):
     """A word for finding things again.
 
-    `key` is what makes two tags the same: the slug in the shared scope, the folded name in a personal one. It never changes.
+    `key` is what makes two tags the same: the slug in the shared scope, which never changes, and the folded name in a personal one.
     `name_key` is the key that the present name would get: after a renaming, typing the new name still finds the tag.
     """
 

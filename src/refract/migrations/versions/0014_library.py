@@ -3,7 +3,7 @@
 from refract.migrations.steps import Moment, create_index, create_table, drop_table, long_text, sa, text_key
 
 revision = "0014"
-down_revision = "0010"
+down_revision = "0013"
 
 
 def upgrade() -> None:

@@ -1,0 +1,121 @@
+"""P9: how much smaller is an old day as a column file than as the rows it replaces, and does it give the same answers?
+
+    python -m bench archive [--clicks N] [--databases sqlite,postgresql,mysql]
+
+Generated traffic of one day goes through the real spool and ingester into the database. The size of the rows is what the table and its
+indexes grew by; then the program's own job moves the day into its file. Every event is read back and compared. The bar is 90 % smaller.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select, text
+
+from bench._common import busy, table, write
+from bench.dashboard import own_database
+from refract import migrations
+from refract.analytics import archive
+from refract.analytics.columns import COLUMNS
+from refract.analytics.generator import Traffic, write_spool
+from refract.analytics.ingest import Ingester
+from refract.analytics.models import ClickEvent
+from refract.analytics.stats import raw
+from refract.core.clock import ManualClock
+from refract.core.db import Database
+from refract.core.ids import Snowflakes
+from refract.core.runtime import Runtime
+from refract.core.secrets import Secret
+from refract.core.settings import Settings
+
+BAR = 0.90
+LINKS = 200
+DAY = datetime(2026, 5, 20, tzinfo=UTC)
+_SIZES = {
+    "sqlite": "SELECT SUM(pgsize) FROM dbstat WHERE name LIKE '%click_events%'",
+    "postgresql": "SELECT pg_total_relation_size('click_events')",
+    "mysql": "SELECT data_length + index_length FROM information_schema.tables "
+    "WHERE table_schema = DATABASE() AND table_name = 'click_events'",
+}
+
+
+async def _size(rt: Runtime) -> int:
+    async with rt.db.engine.connect() as connection:
+        if rt.db.dialect == "mysql":
+            await connection.execute(text("ANALYZE TABLE click_events"))
+        try:
+            return int((await connection.execute(text(_SIZES[rt.db.dialect]))).scalar_one())
+        except Exception:  # noqa: BLE001 - SQLite without dbstat: the whole file, less what it has free
+            pages, free, size = [
+                (await connection.execute(text(f"PRAGMA {name}"))).scalar_one() for name in ("page_count", "freelist_count", "page_size")
+            ]
+            return int((pages - free) * size)
+
+
+async def _digest(rt: Runtime) -> str:
+    """Of every event of every link, read the way exports read them."""
+    found = hashlib.blake2b()
+    for link in range(1, LINKS + 1):
+        async for some in raw.events(rt, link, DAY, DAY + timedelta(days=1)):
+            for event in some:
+                found.update(repr(event).encode())
+    return found.hexdigest()
+
+
+async def measure(dialect: str, clicks: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(data_dir=Path(folder), database_url=await own_database(dialect, Path(folder), "archive"), secret_key="s" * 40)  # type: ignore[arg-type]
+        db, clock = Database(settings), ManualClock(DAY + timedelta(days=2))
+        await migrations.upgrade(db)
+        rt = Runtime(settings=settings, db=db, clock=clock, ids=Snowflakes(1, clock, wait=clock.advance), secret=Secret(b"s" * 40))
+        empty = await _size(rt)
+        write_spool(settings.effective_spool_dir, Traffic(range(1, LINKS + 1), DAY, DAY + timedelta(days=1), clicks, seed=9))
+        await Ingester(rt).apply_all()
+        rows, before = await _size(rt) - empty, await _digest(rt)
+        clock.advance(20 * 86_400)
+        begun = time.process_time()
+        moved = await archive.archive_old_days(rt)
+        spent = time.process_time() - begun
+        async with rt.db.read() as session:
+            (file,) = await archive.files_of(session, DAY.date(), DAY.date())
+            left = await session.scalar(select(func.count()).select_from(ClickEvent))
+        same = await _digest(rt) == before and moved == clicks and left == 0
+        await db.close()
+    return {
+        "rows_bytes": rows,
+        "file_bytes": file.size,
+        "smaller": 1 - file.size / rows,
+        "same": same,
+        "cpu_us_per_event": spent / clicks * 1e6,
+    }
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="make bench archive", description=__doc__.splitlines()[0])
+    parser.add_argument("--clicks", type=int, default=200_000)
+    parser.add_argument("--databases", default="sqlite,postgresql,mysql")
+    given = parser.parse_args(arguments)
+    load, results = busy(), {}
+    for dialect in given.databases.split(","):
+        results[dialect] = asyncio.run(measure(dialect, given.clicks))
+    lines = [
+        [
+            name,
+            f"{one['rows_bytes'] / given.clicks:.0f} B",
+            f"{one['file_bytes'] / given.clicks:.1f} B",
+            f"{one['smaller']:.1%}",
+            str(one["same"]),
+        ]
+        for name, one in results.items()
+    ]
+    table(["database", "a row", "in the file", "smaller", "same answers"], lines)
+    print(f"{len(COLUMNS)} columns, {given.clicks:,} events")
+    held = all(one["smaller"] >= BAR and one["same"] for one in results.values())
+    print(f"bar: {BAR:.0%} smaller, same answers: {'held' if held else 'MISSED'}")
+    write("archive", "P9", load, clicks=given.clicks, results=results, held=held)
+    return 0 if held else 1

@@ -1,0 +1,105 @@
+"""Who asked, by the user agent alone: a person's browser and system, or a program."""
+
+import re
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from refract.analytics.memory import Memory
+from refract.analytics.parts import key
+
+MOST_REMEMBERED: Final = 8192
+BOT: Final = "bot"
+
+_PROGRAMS: Final = (
+    # crawlers and whatever names itself one
+    r"(?<!cu)bot\b", r"(?<!cu)bot[/_-]", r"crawl", r"spider", r"slurp", r"scrap[ey]", r"archiver", r"fetcher", r"indexer", r"nutch",
+    r"heritrix", r"mediapartners", r"apis-google", r"googleother", r"google-(?:inspection|read-aloud|safety|site|extended)",
+    r"bingpreview", r"yandex(?:direct|metrika|images)", r"gptbot", r"chatgpt", r"anthropic", r"claude-", r"perplexity", r"ccbot",
+    r"cohere-", r"diffbot", r"ia_archiver", r"screaming frog",
+    # link previews
+    r"preview", r"facebookexternal", r"facebookcatalog", r"meta-external", r"whatsapp/", r"telegram", r"embedly", r"iframely",
+    r"quora link", r"pinterest/\d", r"vkshare", r"skypeuri", r"mastodon/", r"pleroma", r"misskey", r"akkoma", r"lemmy/", r"nuzzel",
+    r"outbrain", r"flipboard", r"tumblr/", r"bitlybot", r"snap url", r"google-pagerenderer", r"ms-office", r"microsoft office",
+    r"slack-imgproxy", r"viber/url", r"line-poker", r"kakaotalk-scrap", r"zalo/",
+    # watchers and measurers
+    r"monitor", r"uptime", r"pingdom", r"statuscake", r"site24x7", r"newrelic", r"datadog", r"zabbix", r"nagios", r"prometheus",
+    r"blackbox", r"lighthouse", r"pagespeed", r"gtmetrix", r"ptst/", r"validator", r"checker",
+    r"feed(?:ly|burner|fetcher|bin|er|validator)?/", r"\brss", r"kube-probe", r"elb-healthchecker", r"googlehc", r"healthcheck",
+    # programs and libraries
+    r"headless", r"phantomjs", r"puppeteer", r"playwright", r"selenium", r"^curl", r"^wget", r"libcurl", r"httpie", r"python[-/ ]",
+    r"aiohttp", r"httpx", r"urllib", r"requests/", r"okhttp", r"go-http", r"java/", r"apache-http", r"jakarta", r"libwww", r"lwp::",
+    r"^ruby", r"faraday", r"^php", r"guzzle", r"symfony", r"axios", r"node-fetch", r"undici", r"^node", r"got \(", r"superagent",
+    r"deno/", r"^bun/", r"dart[/:]", r"reqwest", r"hyper/", r"postman", r"insomnia", r"powershell", r"winhttp", r"\.net ", r"restsharp",
+    r"cfnetwork(?!.*(?:safari|mozilla))", r"^dalvik", r"\bperl\b", r"^lua", r"^rust", r"^erlang", r"^hackney", r"^elixir",
+    r"wordpress/", r"drupal", r"zgrab", r"masscan", r"nmap", r"nikto", r"sqlmap", r"censys", r"expanse", r"nuclei", r"wpscan",
+    r"dirbuster", r"ltx71", r"netcraft", r"internet-measurement", r"webmon",
+)  # fmt: skip
+_BOT: Final = re.compile("|".join(_PROGRAMS), re.IGNORECASE)
+_TABLET: Final = re.compile(r"ipad|tablet|kindle|silk/|playbook|nexus (?:7|9|10)|(?:android(?!.*mobile))", re.IGNORECASE)
+_MOBILE: Final = re.compile(r"mobi|iphone|ipod|android|windows phone|blackberry|opera mini", re.IGNORECASE)
+
+
+class Agent(NamedTuple):
+    """What is kept of a user agent."""
+
+    text: str | None
+    key: bytes  # the same text, for telling visitors apart
+    device: str
+    browser: str | None = None
+    browser_version: str | None = None
+    system: str | None = None
+    system_version: str | None = None
+    parts: tuple[str, ...] = ()  # as breakdowns count it
+
+
+class Agents(Memory[Agent]):
+    """The facts of user agents, by the bytes that were sent. None at all, or one that nobody knows, is a person at a desk.
+
+    Made where clicks are ingested: the patterns take time and memory.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(self._read, MOST_REMEMBERED)
+        self._parse, self._domains, self._device = _engine()
+
+    def _read(self, raw: bytes) -> Agent:
+        text = storable(raw, 512)
+        if not text:
+            return Agent(None, b"\0", "desktop", parts=(key("devices", "desktop"),))
+        found = self._parse(text, self._domains)
+        device, (browser, browser_version), (system, system_version) = self._device_of(text), _named(found.user_agent), _named(found.os)
+        said = (("devices", device), ("browsers", browser), ("systems", system))
+        parts = tuple(key(dimension, value) for dimension, value in said if value)
+        return Agent(text, b"\0" + text.encode(), device, browser, browser_version, system, system_version, parts)
+
+    def _device_of(self, text: str) -> str:
+        if _BOT.search(text):
+            return BOT
+        made_by = self._parse(text, self._device).device
+        if made_by is not None and made_by.family == "Spider":
+            return BOT
+        if _TABLET.search(text):
+            return "tablet"
+        return "mobile" if _MOBILE.search(text) else "desktop"
+
+
+@cache
+def _engine() -> tuple[Any, Any, Any]:
+    """The Rust engine with its thousands of patterns, which never change: compiled once."""
+    from ua_parser import Domain, Parser, load_lazy_builtins  # noqa: PLC0415 - heavy, and not needed to redirect
+    from ua_parser.regex import Resolver  # noqa: PLC0415 - likewise
+
+    return Parser(Resolver(load_lazy_builtins())), Domain.USER_AGENT | Domain.OS, Domain.DEVICE
+
+
+def _named(found: Any) -> tuple[str | None, str | None]:
+    """Family and version, such as `Firefox` and `140.0`."""
+    if found is None or not found.family or found.family == "Other":
+        return None, None
+    numbers = [part for part in (found.major, found.minor, found.patch) if part]
+    return found.family[:100], ".".join(numbers)[:30] or None
+
+
+def storable(raw: bytes, most: int) -> str:
+    """Text of bytes that anybody may have sent: no zero character, which PostgreSQL refuses, and no more than the column takes."""
+    return raw.decode("utf-8", "replace").replace("\x00", "")[:most]

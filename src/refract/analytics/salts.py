@@ -1,0 +1,62 @@
+"""The secret of each day that makes its visitors countable. Once it is destroyed, nobody can tell whose hash was whose."""
+
+import secrets
+from datetime import timedelta
+from typing import Final
+
+from sqlalchemy import delete, select, update
+
+from refract.analytics.grains import moment_of
+from refract.analytics.models import VisitorSalt
+from refract.core.rows import insert_or_skip
+from refract.core.runtime import Runtime
+
+LIFETIME: Final = timedelta(hours=48)
+SALT_BYTES: Final = 32
+
+
+class Salts:
+    """The salts this process has asked for, forgotten when they are due to be destroyed."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self._rt = rt
+        self._known: dict[int, VisitorSalt] = {}
+
+    async def of(self, days: set[int]) -> dict[int, bytes]:
+        """The salt of each UTC day. The first process to ask makes it, for all others too.
+
+        Clicks that come when the salt of their day is destroyed already get a new one: they are told apart among themselves.
+        """
+        oldest = self._rt.clock.now() - LIFETIME
+        self._known = {day: salt for day, salt in self._known.items() if salt.created_at > oldest}
+        if missing := days - self._known.keys():
+            await self._ask(missing)
+        return {day: self._known[day].salt for day in days}
+
+    async def _ask(self, days: set[int]) -> None:
+        now = self._rt.clock.now()
+        async with self._rt.db.write() as session:
+            fresh = [{"day": moment_of(day), "salt": secrets.token_bytes(SALT_BYTES), "created_at": now} for day in sorted(days)]
+            expired = VisitorSalt.day.in_([moment_of(day) for day in days]), VisitorSalt.created_at <= now - LIFETIME
+            await session.execute(delete(VisitorSalt).where(*expired).execution_options(synchronize_session=False))
+            await insert_or_skip(session, VisitorSalt.__table__, fresh)  # type: ignore[arg-type]
+            found = await session.scalars(select(VisitorSalt).where(VisitorSalt.day.in_([moment_of(day) for day in days])))
+            for row in found.all():
+                self._known[int(row.day.timestamp())] = row
+
+
+async def destroy_old(rt: Runtime) -> int:
+    """Destroy the salts that are 48 hours old; the answer is how many there were.
+
+    Overwritten before they are deleted, since a deleted row may stay readable in a database file for a long time.
+    """
+    old = VisitorSalt.created_at <= rt.clock.now() - LIFETIME
+    async with rt.db.read() as session:
+        days = (await session.scalars(select(VisitorSalt.day).where(old))).all()
+    if days:
+        async with rt.db.write() as session:
+            same = VisitorSalt.day.in_(days), VisitorSalt.created_at <= rt.clock.now() - LIFETIME
+            blank = update(VisitorSalt).where(*same).values(salt=bytes(SALT_BYTES))
+            await session.execute(blank.execution_options(synchronize_session=False))
+            await session.execute(delete(VisitorSalt).where(*same).execution_options(synchronize_session=False))
+    return len(days)

@@ -1,0 +1,167 @@
+"""Roll-ups as statistics read them: everything that a question needs in one query."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, LargeBinary, and_, case, literal, null, select, type_coerce, union_all
+
+from refract.analytics.cover import State, Stretch, cover
+from refract.analytics.frames import LINK_CLICK
+from refract.analytics.grains import DAY, MONTH, end_of, moment_of, second_of, start_of
+from refract.analytics.models import ClickRollup
+from refract.core.db import ReadSession
+from refract.links.models import LinkOwner
+
+FIRST_MOMENT: Final = 1_704_067_200  # 2024, when ids begin: no click is older
+_MOST_STARTS: Final = 5_000
+
+
+class Row(NamedTuple):
+    """One roll-up. `visitors` is left out where nobody needs it, since `uniques` says the same."""
+
+    target: int
+    grain: int
+    start: int
+    people: int
+    bots: int
+    private: int
+    uniques: int
+    visitors: bytes | None
+    parts: bytes | None
+
+
+@dataclass(slots=True)
+class Group:
+    """Targets that are closed up to the same hour, and what was read of them."""
+
+    chosen: ColumnElement[bool]
+    closed: int
+    alone: bool
+    """Whether it is one target: then a closed day's row says all about its visitors."""
+    rows: dict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    starts: dict[int, list[int]] = field(default_factory=dict)
+
+    def keep(self, row: Row) -> None:
+        self.rows[row.grain].append(row)
+
+    def sort(self) -> None:
+        for grain, rows in self.rows.items():
+            rows.sort(key=lambda row: row.start)
+            self.starts[grain] = [row.start for row in rows]
+
+    def within(self, stretch: Stretch) -> list[Row]:
+        starts = self.starts.get(stretch.grain, [])
+        return self.rows[stretch.grain][bisect_left(starts, stretch.begin) : bisect_left(starts, stretch.end)] if starts else []
+
+
+class Reading:
+    """The roll-ups of some targets. Name every span first, then read once, then look at the spans."""
+
+    def __init__(self, state: State, groups: Sequence[Group], now: int) -> None:
+        self.state = state
+        self._groups = groups
+        self._until = now + 3600  # nothing lies further ahead than clocks are wrong
+        self._wanted: set[tuple[int, Stretch, bool]] = set()
+
+    def want(self, begin: int, end: int, *, parts: bool = False) -> None:
+        for number, group in enumerate(self._groups):
+            self._wanted |= {(number, stretch, parts) for stretch in self._cover(group, begin, end)}
+
+    async def read(self, session: ReadSession, *, visitors: bool = True) -> None:
+        """One query, however many spans."""
+        branches = [
+            _branch(number, group, grain, starts, visitors=visitors, parts=parts)
+            for number, group in enumerate(self._groups)
+            for grain, starts, parts in self._starts(number)
+        ]
+        if not branches:
+            return
+        question: Any = union_all(*branches) if len(branches) > 1 else branches[0]
+        for found in await session.execute(question):
+            values: tuple[Any, ...] = tuple(found)
+            row = Row._make((*values[1:3], second_of(values[3]), *values[4:]))
+            self._groups[values[0]].keep(row)
+        for group in self._groups:
+            group.sort()
+
+    @property
+    def size(self) -> int:
+        """How many rows were read."""
+        return sum(len(rows) for group in self._groups for rows in group.rows.values())
+
+    def within(self, begin: int, end: int) -> list[Row]:
+        """The rows that hold a span which was wanted."""
+        return [row for group in self._groups for stretch in self._cover(group, begin, end) for row in group.within(stretch)]
+
+    def _cover(self, group: Group, begin: int, end: int) -> list[Stretch]:
+        begin, end = max(begin, FIRST_MOMENT), min(end, self._until)
+        return cover(self.state, begin, end, closed=group.closed) if begin < end else []
+
+    def _starts(self, number: int) -> Iterator[tuple[int, list[int], bool]]:
+        """For each grain where the wanted rows begin, those with breakdowns apart from the others; no row twice."""
+        for grain in sorted({stretch.grain for which, stretch, _ in self._wanted if which == number}):
+            with_parts, without = (
+                {
+                    start
+                    for which, stretch, parts in self._wanted
+                    if which == number and stretch.grain == grain and parts == wanted
+                    for start in _moments(stretch)
+                }
+                for wanted in (True, False)
+            )
+            for starts, parts in ((with_parts, True), (without - with_parts, False)):
+                if starts:
+                    yield grain, sorted(starts), parts
+
+
+def of_target(state: State, target: int, kind: int) -> list[Group]:
+    """One target of any kind: a link, a list's page, an entry."""
+    chosen = and_(ClickRollup.target_id == target, ClickRollup.kind == kind)
+    return [Group(chosen, state.closed_for(target), alone=True)]
+
+
+def of_owner(state: State, user_id: int) -> list[Group]:
+    """All links that somebody owns or co-owns. While an hour is being closed, some of them are an hour ahead of the others."""
+    mine = select(LinkOwner.link_id).where(LinkOwner.user_id == user_id)
+    owned = (ClickRollup.target_id.in_(mine), ClickRollup.kind == LINK_CLICK)
+    if state.closed_target < 0:
+        return [Group(and_(*owned), state.closed_until, alone=False)]
+    ahead, behind = ClickRollup.target_id <= state.closed_target, ClickRollup.target_id > state.closed_target
+    return [
+        Group(and_(*owned, ahead), state.closed_for(state.closed_target), alone=False),
+        Group(and_(*owned, behind), state.closed_until, alone=False),
+    ]
+
+
+def _branch(number: int, group: Group, grain: int, starts: list[int], *, visitors: bool, parts: bool) -> Any:
+    none = type_coerce(null(), LargeBinary)
+    sketch: ColumnElement[Any] = none
+    if visitors and grain != MONTH:
+        sketch = ClickRollup.visitors.expression
+        if group.alone and grain == DAY:
+            # Of a day that is closed there is one row, whose `uniques` says what its sketch would.
+            sketch = case((ClickRollup.start < moment_of(start_of(DAY, group.closed)), none), else_=sketch)
+    return select(
+        literal(number).label("number"),
+        ClickRollup.target_id, ClickRollup.grain, ClickRollup.start, ClickRollup.people, ClickRollup.bots, ClickRollup.private,
+        ClickRollup.uniques, sketch.label("visitors"), (ClickRollup.parts.expression if parts else none).label("parts"),
+    ).where(group.chosen, ClickRollup.grain == grain, _begins_in(grain, starts))  # fmt: skip
+
+
+def _begins_in(grain: int, starts: list[int]) -> ColumnElement[bool]:
+    """A range where it is one, else the single moments: both are looked up in the primary key."""
+    gapless = all(end_of(grain, one) == other for one, other in pairwise(starts))
+    if gapless or len(starts) > _MOST_STARTS:
+        return and_(ClickRollup.start >= moment_of(starts[0]), ClickRollup.start <= moment_of(starts[-1]))
+    return ClickRollup.start.in_([moment_of(start) for start in starts])
+
+
+def _moments(stretch: Stretch) -> Iterator[int]:
+    at = stretch.begin
+    while at < stretch.end:
+        yield at
+        at = end_of(stretch.grain, at)

@@ -1,0 +1,63 @@
+"""Events put straight into the database, and every event wherever it is: what the archive's tests stand on."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from typing import Any, cast
+
+from sqlalchemy import Table, select
+
+from refract.analytics import archive
+from refract.analytics.columns import COLUMNS, NAMES, batches, opened, source_of
+from refract.analytics.frames import LINK_CLICK, PAGE_VIEW
+from refract.analytics.models import ClickEvent
+from refract.core.rows import insert_rows
+from refract.core.runtime import Runtime
+
+Event = tuple[Any, ...]
+TABLE = cast("Table", ClickEvent.__table__)
+
+
+def event(at: datetime, number: int, target: int = 42, **given: Any) -> dict[str, Any]:
+    """An event with something in every column, some of it empty."""
+    empty = dict.fromkeys(COLUMNS)
+    known = {
+        "spool_id": 7, "segment": 1 + number // 1000, "place": number, "at": at, "kind": LINK_CLICK, "target_id": target,
+        "bot": number % 9 == 0, "private": False, "node": "here", "network": f"198.51.{number % 250}.0",
+        "user_agent": f"Mozilla/5.0 (Zoë) Firefox/{number % 5}",
+        "referrer_host": "direct", "country_code": "XX", "device": "desktop",
+        "latitude": 52.5 if number % 2 else None, "utm_source": "=1+1",
+    }  # fmt: skip
+    return {**empty, **known, **given}
+
+
+async def fill(rt: Runtime, day: datetime, count: int, *, first: int = 0, target: int = 42, seed: int = 1) -> None:
+    chance = random.Random(seed)
+    times = [day + timedelta(microseconds=chance.randrange(86_400_000_000)) for _ in range(count)]
+    rows = [event(at, first + number, target, kind=LINK_CLICK if number % 7 else PAGE_VIEW) for number, at in enumerate(times)]
+    async with rt.db.write() as session:
+        await insert_rows(session, TABLE, rows)
+
+
+async def hot(rt: Runtime) -> list[Event]:
+    async with rt.db.read() as session:
+        return [tuple(row) for row in await session.execute(select(*[TABLE.c[name] for name in COLUMNS]))]
+
+
+async def archived(rt: Runtime) -> list[Event]:
+    async with rt.db.read() as session:
+        files = await archive.files_of(session, date.min, date.max)
+    return await asyncio.to_thread(read, rt, [file.name for file in files]) if files else []
+
+
+def read(rt: Runtime, names: Sequence[str]) -> list[Event]:
+    directory = archive.directory_of(rt)
+    with opened(directory) as connection:
+        query = f"SELECT {NAMES} FROM {source_of(directory, names)}"  # noqa: S608 - our own words
+        return [row for some in batches(connection, query, [], 1000) for row in some]
+
+
+async def everything(rt: Runtime) -> list[Event]:
+    """Each event as often as it can be found."""
+    return sorted([*await hot(rt), *await archived(rt)], key=lambda row: row[:3])

@@ -1,0 +1,189 @@
+"""Exports hold every click once, wherever it lies, and nothing in them is a formula or an address."""
+
+import csv
+import io
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+
+from refract.analytics import archive
+from refract.analytics.columns import opened
+from refract.analytics.frames import LINK_CLICK, frame
+from refract.analytics.stats import export, raw
+from refract.analytics.stats.export import FIELDS, Exports
+from refract.core.cells import restored
+from refract.core.clock import ManualClock
+from refract.core.rows import insert_rows
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from tests import make
+from tests.analytics.archiving import TABLE, event
+from tests.analytics.counting import click, stored
+from tests.client import by_key, on_sqlite
+
+BEGIN = datetime(2026, 5, 10, tzinfo=UTC)
+
+
+class Asker:
+    """Ada, who asks for exports of her link."""
+
+    def __init__(self, rt: Runtime, client: AsyncClient, link: int, key: str) -> None:
+        self.rt, self.client, self.link, self.headers = rt, client, link, by_key(key)
+
+    async def ask(self, **query: Any) -> Any:
+        given = {name.rstrip("_"): value for name, value in query.items()}
+        return await self.client.get(f"/api/v1/links/{self.link}/stats/export", params=given, headers=self.headers)
+
+    async def csv(self, **query: Any) -> list[dict[str, str]]:
+        response = await self.ask(**query)
+        assert response.status_code == 200, response.text
+        return list(csv.DictReader(io.StringIO(response.text, newline="")))
+
+    async def parquet(self, folder: Path, **query: Any) -> list[dict[str, Any]]:
+        response = await self.ask(format="parquet", **query)
+        assert response.status_code == 200, response.text
+        (folder / "got.parquet").write_bytes(response.content)
+        with opened(folder) as connection:
+            found = connection.execute(f"SELECT * FROM '{folder / 'got.parquet'}'")  # noqa: S608 - our own file
+            names = [column[0] for column in found.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+@pytest.fixture
+async def asker(rt: Runtime, client: AsyncClient, ada: User) -> Asker:
+    async with rt.db.write() as session:
+        return Asker(rt, client, (await make.link(session, rt, ada)).id, await make.key(session, rt, ada))
+
+
+async def fill(asker: Asker, days: int, count: int) -> list[dict[str, Any]]:
+    """Events over some days, the link's own and others'; the answer is its own, in order."""
+    chance = random.Random(3)
+    rows = [
+        event(BEGIN + timedelta(microseconds=chance.randrange(days * 86_400_000_000)), number, chance.choice([asker.link, 99]))
+        for number in range(count)
+    ]  # fmt: skip
+    async with asker.rt.db.write() as session:
+        await insert_rows(session, TABLE, rows)
+    mine = [row for row in rows if row["target_id"] == asker.link]
+    return sorted(mine, key=lambda row: (row["at"], row["spool_id"], row["segment"], row["place"]))
+
+
+def told(rows: list[dict[str, Any]]) -> list[str]:
+    return [row["at"].isoformat(timespec="microseconds").replace("+00:00", "Z") for row in rows]
+
+
+async def test_old_and_new_clicks_each_once_in_order(asker: Asker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Some days are archived, one has a late click beside its file, the last week is in the database."""
+    monkeypatch.setattr(raw, "PAGE", 17)
+    monkeypatch.setattr(raw, "MOST_AT_ONCE", 12)
+    mine = await fill(asker, 22, 300)
+    await archive.archive_old_days(asker.rt)
+    late = event(BEGIN + timedelta(days=2, hours=5), 9_000, asker.link)
+    async with asker.rt.db.write() as session:
+        await insert_rows(session, TABLE, [late])
+    mine = sorted([*mine, late], key=lambda row: (row["at"], row["spool_id"], row["segment"], row["place"]))
+
+    span = {"from_": "2026-05-01", "to": "2026-06-02"}
+    lines = await asker.csv(**span)
+
+    assert [line["at"] for line in lines] == told(mine)
+    assert len({line["event_id"] for line in lines}) == len(mine)
+    assert {line["link_id"] for line in lines} == {str(asker.link)}
+    assert [restored(line["user_agent"]) for line in lines] == [row["user_agent"] for row in mine]
+    columns = await asker.parquet(tmp_path, **span)
+    assert list(columns[0]) == list(FIELDS)
+    assert [row["at"] for row in columns] == [row["at"] for row in mine]
+    assert [row["event_id"] for row in columns] == [line["event_id"] for line in lines]
+    assert [row["latitude"] for row in columns] == [row["latitude"] for row in mine]
+    assert not [path for path in archive.directory_of(asker.rt).iterdir() if path.name.startswith(archive.EXPORTS)]
+
+
+async def test_the_end_is_not_included_and_moments_are_exact(asker: Asker) -> None:
+    mine = await fill(asker, 22, 60)
+    await archive.archive_old_days(asker.rt)
+    for first, last in ((4, 20), (0, 1), (5, len(mine) - 1)):
+        begin, end = (told([mine[number]])[0] for number in (first, last))
+        assert [line["at"] for line in await asker.csv(from_=begin, to=end)] == told(mine[first:last])
+
+
+async def test_parts_of_campaigns_are_counted_click_by_click(asker: Asker) -> None:
+    mine = await fill(asker, 22, 200)
+    await archive.archive_old_days(asker.rt)
+    people = [row for row in mine if not row["bot"]]
+    path = f"/api/v1/links/{asker.link}/stats/sources"
+    answer = (await asker.client.get(path, params={"from": "2026-05-01", "to": "2026-06-02"}, headers=asker.headers)).json()
+    assert answer["items"] == [{"value": "=1+1", "label": "=1+1", "clicks": len(people), "share": 1.0}]
+    assert (answer["total"], answer["other"], answer["without"]) == (len(people), 0, 0)
+
+
+async def test_moving_into_the_archive_in_mid_export_loses_and_repeats_nothing(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw, "PAGE", 10)
+    mine = await fill(asker, 12, 150)
+    found: list[Any] = []
+    moved = False
+    async for some in raw.events(asker.rt, asker.link, BEGIN, BEGIN + timedelta(days=30)):
+        found += some
+        if not moved and len(found) > 20:
+            moved = True
+            await archive.archive_old_days(asker.rt)
+    assert [row[raw._AT] for row in found] == [row["at"] for row in mine]
+
+
+@on_sqlite
+async def test_formulas_are_defused_and_hostile_text_stays_text(asker: Asker, clock: ManualClock, tmp_path: Path) -> None:
+    evil = ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "\t=1", '"a,b"\r\n=2', "Zoë 🎉"]
+    times = [clock.now() + timedelta(seconds=number) for number in range(len(evil))]
+    await stored(asker.rt, [click(asker.link, at, agent=text) for at, text in zip(times, evil, strict=True)])
+    lines = await asker.csv(to="2026-06-02")
+    agents = [line["user_agent"] for line in lines]
+    assert not [text for text in agents if text.startswith(("=", "+", "-", "@", "\t"))]
+    assert [restored(text) for text in agents] == [row["user_agent"] for row in await asker.parquet(tmp_path, to="2026-06-02")]
+
+
+@on_sqlite
+async def test_heads_of_exports(asker: Asker) -> None:
+    response = await asker.ask()
+    assert response.headers["content-type"] == "text/csv; charset=utf-8"
+    assert response.headers["content-disposition"].startswith('attachment; filename="clicks-')
+    assert response.text.strip() == ",".join(FIELDS)
+    empty = await asker.ask(format="parquet")
+    assert empty.headers["content-type"] == "application/vnd.apache.parquet"
+    assert empty.content[:4] == b"PAR1"
+
+
+@on_sqlite
+async def test_exports_are_bounded_and_a_missing_file_is_named(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "AT_ONCE", 1)
+    with asker.rt.part(Exports).one():
+        busy = await asker.ask()
+    assert (busy.status_code, busy.json()["code"]) == (503, "TOO_MANY_EXPORTS")
+    assert (await asker.ask()).status_code == 200
+    assert asker.rt.part(Exports).running == 0
+    await fill(asker, 1, 5)
+    await archive.archive_old_days(asker.rt)
+    for path in archive.directory_of(asker.rt).glob("*.parquet"):
+        path.unlink()
+    lost = await asker.ask(format="parquet", from_="2026-05-01", to="2026-06-01")
+    assert (lost.status_code, lost.json()["code"]) == (503, "ARCHIVE_MISSING")
+
+
+@on_sqlite
+async def test_no_address_is_in_a_column_file(rt: Runtime, clock: ManualClock) -> None:
+    """The last octet of a canary would have to survive the frame, the database and the file."""
+    canary = "203.0.113.199"
+    await stored(rt, [click(42, clock.now(), host=canary, agent=f"Mozilla/5.0 Firefox/{number}") for number in range(50)])
+    clock.advance(20 * 86_400)
+    await archive.archive_old_days(rt)
+    (only,) = archive.directory_of(rt).glob("*.parquet")
+    with opened(archive.directory_of(rt)) as connection:
+        rows = connection.execute(f"SELECT * FROM '{only}'").fetchall()  # noqa: S608
+    assert len(rows) == 50
+    assert canary not in repr(rows)
+    assert "203.0.113.0" in repr(rows)
+    assert canary.encode() not in only.read_bytes()
+    with pytest.raises(ValueError, match="anonymous"):
+        frame(LINK_CLICK, 42, 0, 0, b"\xcb\x00\x71\xc7" * 2, b"", b"", b"")

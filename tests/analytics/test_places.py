@@ -1,0 +1,146 @@
+"""Where networks are: out of the box, by files of either layout, by a file that was replaced, and by one that is broken."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from refract.analytics.countries import NAMES, name_of
+from refract.analytics.places import LOOK_SECONDS, NOWHERE, Place, Places
+from refract.core.clock import ManualClock
+from tests.analytics.mmdb import write_mmdb
+
+BERLIN = b"\x51\x02\x45"  # 81.2.69.0
+NESTED = {
+    "country": {"iso_code": "DE", "names": {"en": "Germany", "de": "Deutschland"}},
+    "city": {"names": {"de": "Berlin", "en": "Berlin"}},
+    "location": {"latitude": 52.5, "longitude": 13.4, "accuracy_radius": 10},
+}
+FLAT = {"country_code": "DE", "city": "Berlin", "latitude": 52.5, "longitude": 13.4, "state1": "Berlin"}
+KNOWN = Place("DE", "Germany", "Berlin", 52.5, 13.4)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "places.mmdb"
+
+
+def looked(file: Path | None, clock: ManualClock) -> Places:
+    places = Places(file, clock)
+    places.refresh()
+    return places
+
+
+def test_out_of_the_box_the_country_is_known(clock: ManualClock) -> None:
+    places = looked(None, clock)
+
+    assert places[b"\x08\x08\x08"] == Place("US", "United States")
+    assert places[b"\x20\x01\x48\x60\x48\x60"] == Place("US", "United States")
+    assert places[b"\x0a\x00\x00"] == places[b""] == NOWHERE
+
+
+@pytest.mark.parametrize("record", [NESTED, FLAT])
+def test_both_layouts_say_the_same(file: Path, clock: ManualClock, record: dict[str, Any]) -> None:
+    write_mmdb(file, {"81.2.69.0/24": record, "2001:db8::/32": record})
+
+    places = looked(file, clock)
+
+    assert places[BERLIN] == places[b"\x20\x01\x0d\xb8\x00\x00"] == KNOWN
+    assert places[b"\x01\x02\x03"] == NOWHERE
+
+
+@pytest.mark.parametrize(
+    ("record", "place"),
+    [
+        ({"country": {"iso_code": "FR"}}, Place("FR", "France")),
+        ({"registered_country": {"iso_code": "FR", "names": {"en": "France"}}}, Place("FR", "France")),
+        ({"country_code": "FR", "country": "France"}, Place("FR", "France")),
+        ({"country": "FR"}, Place("FR", "France")),
+        ({"country": "FR", "country_name": "La France", "city": "Paris"}, Place("FR", "La France", "Paris")),
+        ({"country_code": "FR", "latitude": "48.8", "longitude": "2.3"}, Place("FR", "France", None, 48.8, 2.3)),
+        ({"country_code": "FR", "latitude": 148.8, "longitude": 2.3}, Place("FR", "France")),
+        ({"country_code": "FR", "city": "x" * 200}, Place("FR", "France", "x" * 100)),
+        ({"country_code": "FRA"}, NOWHERE),
+        ({"country": {"iso_code": 7}}, NOWHERE),
+        ({"asn": 13335}, NOWHERE),
+        ("only a word", NOWHERE),
+    ],
+)
+def test_every_layout_that_is_met_is_read(file: Path, clock: ManualClock, record: Any, place: Place) -> None:
+    write_mmdb(file, {"81.2.69.0/24": record})
+
+    assert looked(file, clock)[BERLIN] == place
+
+
+def test_an_ipv4_file_knows_nothing_of_ipv6(file: Path, clock: ManualClock) -> None:
+    write_mmdb(file, {"81.2.69.0/24": FLAT}, ip_version=4)
+
+    places = looked(file, clock)
+
+    assert places[BERLIN] == KNOWN
+    assert places[b"\x20\x01\x0d\xb8\x00\x00"] == NOWHERE
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_replaced_file_is_noticed(file: Path, clock: ManualClock, in_place: bool) -> None:
+    write_mmdb(file, {"81.2.69.0/24": FLAT})
+    places = looked(file, clock)
+    assert places[BERLIN].city == "Berlin"
+
+    new = file if in_place else file.with_suffix(".new")
+    write_mmdb(new, {"81.2.69.0/24": NESTED | {"city": {"names": {"en": "Potsdam"}}}})
+    new.rename(file)
+    assert not places.refresh()  # it is not looked for at every click
+    clock.advance(LOOK_SECONDS)
+
+    assert places.refresh()
+    assert places[BERLIN].city == "Potsdam"
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-60])
+
+
+def _spoil(file: Path) -> None:
+    data = file.read_bytes()
+    file.write_bytes(b"\xff" * 400 + data[400:])
+
+
+@pytest.mark.parametrize(
+    "harm", [_cut, _spoil, Path.unlink, lambda file: file.write_bytes(b""), lambda file: file.write_text("no database")]
+)
+def test_a_broken_file_is_warned_of_once_and_answers_unknown(file: Path, clock: ManualClock, harm: Any) -> None:
+    write_mmdb(file, {"81.2.69.0/24": FLAT})
+    places = looked(file, clock)
+    harm(file)
+
+    with capture_logs() as logs:
+        for _ in range(3):
+            clock.advance(LOOK_SECONDS)
+            places.refresh()
+            assert places[BERLIN] == NOWHERE
+
+    warnings = [line for line in logs if line["log_level"] == "warning"]
+    assert [line["event"] for line in warnings] == ["places_unknown"]
+
+    write_mmdb(file, {"81.2.69.0/24": FLAT})
+    clock.advance(LOOK_SECONDS)
+    places.refresh()
+    assert places[BERLIN] == KNOWN
+
+
+def test_a_file_that_shrinks_while_it_is_read_harms_nobody(file: Path, clock: ManualClock) -> None:
+    write_mmdb(file, {f"81.2.{number}.0/24": FLAT for number in range(200)})
+    places = looked(file, clock)
+    os.truncate(file, 0)
+
+    assert all(places[bytes([81, 2, number])] == KNOWN for number in range(200))
+
+
+def test_countries_have_names() -> None:
+    assert len(NAMES) == 250
+    assert all(len(code) == 2 and name for code, name in NAMES.items())
+    assert name_of("CI") == "Côte d’Ivoire"
+    assert name_of("XX") is None

@@ -1,0 +1,185 @@
+"""Unique visitors: exact while they are few, close when they are many, whoever counted them and however often it began anew."""
+
+import asyncio
+import random
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from refract.analytics import closing, parts, reading, salts, sketches
+from refract.analytics.frames import LINK_CLICK, frame
+from refract.analytics.grains import DAY, QUARTER, SECONDS, second_of, start_of
+from refract.analytics.ingest import Ingester
+from refract.analytics.models import ClickRollup, VisitorSalt
+from refract.analytics.salts import Salts
+from refract.analytics.sketches import Sketch
+from refract.analytics.spool import Spool
+from refract.analytics.state import state_of
+from refract.core.clock import ManualClock
+from refract.core.runtime import Runtime
+from refract.links.models import LinkTotals
+
+LINK = 42
+
+
+def visit(rt: Runtime, visitor: int, target: int = LINK, referrer: bytes = b"") -> bytes:
+    network = (visitor % 4096).to_bytes(3, "big")
+    return frame(LINK_CLICK, target, rt.clock.now_ns(), 0, network, b"Browser %d" % (visitor // 4096), referrer, b"")
+
+
+def spooled(root: Path, frames: list[bytes]) -> None:
+    spool = Spool(root, node="n", segment_bytes=1 << 20)
+    spool.append(frames)
+    spool.close()
+
+
+async def counted(rt: Runtime, targets: list[int], begin: int, end: int) -> reading.Counts:
+    async with rt.db.read() as session:
+        return reading.counts(await reading.rows_of(session, await state_of(session), LINK_CLICK, targets, [(begin, end)]))
+
+
+@pytest.mark.parametrize("visitors", [1, 200, 201, 999])
+def test_few_are_counted_exactly(visitors: int) -> None:
+    for seed in range(5):
+        chance = random.Random(seed)
+        everybody = [chance.getrandbits(40) for _ in range(visitors)]
+        some = [_sketch(everybody[place::7]) for place in range(7)] + [_sketch(everybody)]
+        assert sketches.merged(reversed(some)).size() == visitors
+        assert sketches.count(sketch.write() for sketch in some) == visitors
+
+
+def test_a_million_are_counted_closely() -> None:
+    """In ninety-six quarters that were written and read again many times, and share some of their visitors."""
+    chance = random.Random(11)
+    stored = []
+    for _ in range(96):
+        sketch = Sketch()
+        for _ in range(4):
+            for _ in range(1_000_000 // 384):
+                sketch.update(chance.getrandbits(40))
+            sketch = Sketch.read(sketch.write())
+        stored.append(sketch.write())
+    whole = 96 * 4 * (1_000_000 // 384)
+
+    assert abs(sketches.count(stored) - whole) < 0.02 * whole
+    assert abs(sketches.merged(Sketch.read(data) for data in stored).size() - whole) < 0.02 * whole
+    assert max(map(len, stored)) < 9000
+
+
+def _sketch(visitors: list[int]) -> Sketch:
+    sketch = Sketch()
+    for visitor in visitors:
+        sketch.update(visitor)
+    return sketch
+
+
+async def test_processes_and_restarts_change_nothing(rt: Runtime, clock: ManualClock, tmp_path: Path) -> None:
+    everybody = list(range(500))
+    day = start_of(DAY, second_of(clock.now()))
+    ingesters = {number: Ingester(rt, tmp_path / str(number)) for number in range(3)}
+    for turn in range(6):
+        for number in list(ingesters):
+            spooled(tmp_path / str(number), [visit(rt, visitor) for visitor in everybody[turn * 50 + number * 20 :][:120]])
+            if turn % 2:
+                ingesters[number] = Ingester(rt, tmp_path / str(number))
+            await ingesters[number].apply_all()
+        clock.advance(1000)
+        if turn == 3:
+            await closing.close_hours(rt)
+    seen = {visitor for turn in range(6) for number in range(3) for visitor in everybody[turn * 50 + number * 20 :][:120]}
+
+    for _ in range(2):
+        found = await counted(rt, [LINK], day, day + SECONDS[DAY])
+        assert (found.people, found.uniques) == (6 * 3 * 120, len(seen))
+        await closing.close_hours(rt)
+
+
+async def test_ingesters_at_the_same_time_lose_nobody(
+    rt: Runtime, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("refract.analytics.ingest.BATCH", 20)
+    day = start_of(DAY, second_of(clock.now()))
+    for number in range(4):
+        spooled(tmp_path / str(number), [visit(rt, number * 30 + visitor, LINK + visitor % 3) for visitor in range(100)])
+
+    await asyncio.gather(*(Ingester(rt, tmp_path / str(number)).apply_all() for number in range(4)))
+
+    found = await counted(rt, [LINK, LINK + 1, LINK + 2], day, day + SECONDS[DAY])
+    assert (found.people, found.uniques) == (400, 190)
+    async with rt.db.read() as session:
+        totals = (await session.scalars(select(LinkTotals).order_by(LinkTotals.link_id))).all()
+    assert [row.total_clicks for row in totals] == [136, 132, 132]
+
+
+async def test_a_visitor_of_two_links_is_one_and_of_two_days_is_two(rt: Runtime, clock: ManualClock, tmp_path: Path) -> None:
+    day = start_of(DAY, second_of(clock.now()))
+    ingester = Ingester(rt, tmp_path / "spool")
+    for _ in range(2):
+        spooled(tmp_path / "spool", [visit(rt, 1), visit(rt, 1), visit(rt, 1, 43)])
+        await ingester.apply_all()
+        clock.advance(SECONDS[DAY])
+
+    assert (await counted(rt, [LINK, 43], day, day + 2 * SECONDS[DAY]))[::3] == (6, 2)
+    assert (await counted(rt, [LINK], day, day + SECONDS[DAY]))[::3] == (2, 1)
+
+
+async def test_a_salt_is_shared_for_48_hours_and_then_destroyed(rt: Runtime, clock: ManualClock) -> None:
+    day = start_of(DAY, second_of(clock.now()))
+    salt = await Salts(rt).of({day})
+    assert len(salt[day]) == 32
+    clock.advance(47 * 3600)
+    keeper = Salts(rt)
+    assert await keeper.of({day}) == salt
+    assert await salts.destroy_old(rt) == 0
+    clock.advance(3600)
+
+    assert await salts.destroy_old(rt) == 1
+
+    async with rt.db.read() as session:
+        assert (await session.scalars(select(VisitorSalt))).all() == []
+    assert (await keeper.of({day}))[day] != salt[day]
+    async with rt.db.read() as session:
+        (row,) = (await session.scalars(select(VisitorSalt))).all()
+        assert row.created_at == clock.now()
+
+
+async def test_nobody_uses_a_salt_that_is_due_to_go(rt: Runtime, clock: ManualClock) -> None:
+    day = start_of(DAY, second_of(clock.now()))
+    known = Salts(rt)
+    old = await known.of({day})
+    clock.advance(timedelta(hours=49).total_seconds())
+
+    assert (await known.of({day}))[day] != old[day]
+    assert (await Salts(rt).of({day}))[day] == (await known.of({day}))[day]
+
+
+async def test_beyond_a_thousand_values_the_rest_is_other(rt: Runtime, clock: ManualClock, tmp_path: Path) -> None:
+    day = start_of(DAY, second_of(clock.now()))
+    frames = [visit(rt, 1, LINK, b"https://site%d.example/" % number) for number in range(1200)]
+    frames += [visit(rt, 1, LINK, b"https://often.example/")] * 3
+    spooled(tmp_path / "spool", frames)
+    await Ingester(rt, tmp_path / "spool").apply_all()
+    clock.advance(2 * 3600)
+
+    for grain in (QUARTER, DAY):
+        async with rt.db.read() as session:
+            rows = await reading.rows_of(session, await state_of(session), LINK_CLICK, [LINK], [(day, day + SECONDS[DAY])])
+        (row,) = rows
+        values = parts.breakdowns(parts.decode(row.parts))["referrers"]
+        assert len(values) == 1001
+        assert values["often.example"] == 3
+        assert sum(values.values()) == row.people == 1203
+        assert row.grain == grain
+        await closing.close_hours(rt)
+
+
+async def test_rollups_of_quarters_are_what_ingest_writes(rt: Runtime, tmp_path: Path) -> None:
+    spooled(tmp_path / "spool", [visit(rt, 1)])
+    await Ingester(rt, tmp_path / "spool").apply_all()
+
+    async with rt.db.read() as session:
+        (row,) = (await session.scalars(select(ClickRollup))).all()
+    assert (row.grain, row.target_id, row.people, row.uniques, row.bots) == (QUARTER, LINK, 1, 1, 0)
+    assert second_of(row.start) % 900 == 0
