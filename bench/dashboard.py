@@ -23,11 +23,12 @@ from sqlalchemy import Table, make_url, text
 
 from bench._common import busy, table, write
 from refract import migrations
-from refract.analytics import closing, parts, sketches, stats
+from refract.analytics import closing, parts, stats
 from refract.analytics.frames import LINK_CLICK
 from refract.analytics.generator import Traffic, visits
 from refract.analytics.grains import QUARTER, moment_of, start_of
 from refract.analytics.models import ClickRollup
+from refract.analytics.sketches import Sketch
 from refract.analytics.stats import Question
 from refract.core.clock import ManualClock
 from refract.core.db import Database, count_statements
@@ -65,7 +66,7 @@ def quarters(link: int, clicks: int, values: dict[str, int], chance: random.Rand
 
 
 def _row(link: int, start: int, people: int, known: dict[str, int], chance: random.Random) -> dict[str, Any]:
-    seen, day = sketches.empty(), start // 86_400
+    seen, day = Sketch(), start // 86_400
     for _ in range(people):
         seen.update(day * 10_000_000 + chance.randrange(300_000))
     found: parts.Parts = {}
@@ -75,7 +76,7 @@ def _row(link: int, start: int, people: int, known: dict[str, int], chance: rand
             found[key] = found.get(key, 0) + max(1, people // 400)
     return {
         "target_id": link, "kind": LINK_CLICK, "grain": QUARTER, "start": moment_of(start), "people": people, "bots": people // 9,
-        "private": 0, "uniques": sketches.size(seen), "visitors": sketches.write(seen), "parts": parts.encode(found),
+        "private": 0, "uniques": seen.size(), "visitors": seen.write(), "parts": parts.encode(found),
     }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ RACE = ["tests/names/test_race.py"]
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="make proof links", description=__doc__.splitlines()[0])
-    parser.add_argument("--examples", type=int, default=200, help="runs of each model on each database")
+    parser.add_argument("--examples", type=int, default=50, help="runs of each model on each database")
     parser.add_argument("--steps", type=int, default=50, help="steps of a run")
     parser.add_argument("--claimers", type=int, default=100, help="who want the same name at the same moment")
     parser.add_argument("--rounds", type=int, default=20, help="names that they all want, one after the other")
@@ -28,5 +28,5 @@ def main(arguments: list[str]) -> int:
         "REFRACT_TEST_ROUNDS": given.rounds,
     }
     seed = [] if given.seed is None else [f"--hypothesis-seed={given.seed}"]
-    words = [sys.executable, "-m", "pytest", "-q", "--hypothesis-show-statistics", *seed, *MODELS, *RACE]
+    words = [sys.executable, "-m", "pytest", "-q", "--hypothesis-show-statistics", *seed, *RACE, *MODELS]
     return subprocess.run(words, env=os.environ | {name: str(size) for name, size in sizes.items()}, check=False).returncode

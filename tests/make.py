@@ -16,6 +16,11 @@ from refract.links.models import Link
 from refract.links.schemas import LinkCreate
 from refract.links.service import Made, Wish
 from refract.links.vetting import Vetted, vet
+from refract.lists import service as lists
+from refract.lists.access import Who as ListMaker
+from refract.lists.models import LinkList
+from refract.lists.schemas import ListCreate
+from refract.lists.shown import normalised
 from refract.names.grammar import Reserved
 from refract.names.service import Namespace
 
@@ -93,3 +98,15 @@ async def link(session: WriteSession, rt: Runtime, owner: User, destination: str
         given["names"] = [given.pop("name")]
     number = (await made(session, rt, owner, destination, **given)).card.link.id
     return await session.get_one(Link, number)
+
+
+def address(url: str, **given: Any) -> lists.Address:
+    """An address of a list, as if it had been looked at."""
+    return lists.Address(url, url, url.split("/")[2], normalised(url), **given)
+
+
+async def list_of(session: WriteSession, rt: Runtime, who: ListMaker, *urls: str, **given: Any) -> LinkList:
+    """Somebody's draft with these entries."""
+    made = await lists.create_list(session, space(rt), who, ListCreate(**given))
+    await lists.add_entries(session, space(rt), who, made.id, [address(url) for url in urls])
+    return made

@@ -26,9 +26,11 @@ from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
 from refract.links import api as links_api
 from refract.links import pages as link_pages
+from refract.lists import api as lists_api
+from refract.lists import pages as builder
 from refract.names.grammar import Reserved
 from refract.names.service import Namespace
-from refract.node import Node
+from refract.node import Node, list_pages
 from refract.redirect import api as redirect_api
 from refract.redirect.follow import Follow
 from refract.redirect.surface import WebSurface
@@ -70,7 +72,7 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 """
 
 
-PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, admin_pages.router)
+PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, builder.router, admin_pages.router)
 
 
 def build_api(rt: Runtime) -> FastAPI:
@@ -87,10 +89,10 @@ def build_api(rt: Runtime) -> FastAPI:
     )
     api.state.rt = rt
     api.state.pages = Pages(rt.settings.public_url)
-    api.state.areas = ["links", "tags", "settings", "admin"]
+    api.state.areas = ["links", "lists", "tags", "settings", "admin"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
-    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, *analytics_api.ROUTERS, redirect_api.router):
+    for router in (*PAGES, *identity_api.ROUTERS, *links_api.ROUTERS, *lists_api.ROUTERS, redirect_api.router, *analytics_api.ROUTERS):
         api.include_router(router)
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))
@@ -167,7 +169,9 @@ class Application(Node):
     def _redirects(self) -> ASGIApp:
         if self.engine is None:
             return _nothing_there
-        follow = Follow(self.rt, self.engine.tiers, WebSurface(self.rt, self.api), self.engine.hooks(), self.reserved)
+        surface = WebSurface(self.rt, self.api)
+        hooks = self.engine.hooks(list_pages(self.rt, self.engine, surface))
+        follow = Follow(self.rt, self.engine.tiers, surface, hooks, self.reserved)
         self.api.state.redirects = follow
         return follow
 

@@ -18,6 +18,7 @@ from refract.web.vitals import ADDRESSES, Probe, Vitals
 
 if TYPE_CHECKING:
     from refract.redirect.engine import Engine
+    from refract.redirect.hooks import ListPage, Surface
 
 RESTART_SECONDS = 1.0
 
@@ -131,7 +132,14 @@ def _engine(rt: Runtime) -> "Engine":
 def _follow(rt: Runtime, engine: "Engine") -> ASGIApp:
     from refract.redirect.alone import follow_alone  # noqa: PLC0415 - not in every role
 
-    return follow_alone(rt, engine)
+    return follow_alone(rt, engine, lambda surface: list_pages(rt, engine, surface))
+
+
+def list_pages(rt: Runtime, engine: "Engine", surface: "Surface") -> "ListPage":
+    """What answers for the names of lists, in whatever role follows names."""
+    from refract.listed import ListPages  # noqa: PLC0415 - not in every role
+
+    return ListPages(rt, engine, surface)
 
 
 def _probes(engine: "Engine | None") -> dict[str, Probe]:

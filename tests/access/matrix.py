@@ -55,6 +55,9 @@ OWNED_READ = SIGNED_IN_READ.but({Who.OTHER: HIDDEN, Who.ADMIN_WITHOUT_SCOPE: HID
 OWNED_WRITE = OWNED_READ.but({**_WEAK, Who.RECIPIENT: SEEN})
 OWNED_TRANSFER = OWNED_WRITE.but({Who.CO_OWNER: SEEN})
 """The primary owner and administrators alone."""
+MADE_READ = PRIVATE_READ.but({Who.STRANGER: HIDDEN, Who.ADMIN: FINE})
+"""A list: its maker's, and administrators'. Strangers may be makers too, so nobody is asked to sign in for it."""
+MADE_WRITE = MADE_READ.but(_WEAK)
 ADMIN_READ = SIGNED_IN_READ.but({who: FORBIDDEN for who in Who if who not in (Who.STRANGER, *_DEAD, Who.ADMIN)})
 """Administrators with the scope for it. Unproven browsers of administrators have a test of their own."""
 ADMIN_WRITE = ADMIN_READ
@@ -159,6 +162,36 @@ ROWS: dict[str, Row] = {
     "POST /app/omnibox": Row(SIGNED_IN_WRITE, form={"q": "https://example.com/typed"}),
     "GET /app/go": Row(SIGNED_IN_READ, query={"q": "roadmap"}),
     "GET /app/suggest": Row(OPEN_READ, query={"q": "road"}),
+    # -- lists
+    "GET /api/v1/lists": Row(OPEN_READ),
+    "POST /api/v1/lists": Row(OPEN_WRITE.but(_WEAK)),
+    "POST /api/v1/lists/claim": Row(SIGNED_IN_WRITE),
+    "GET /api/v1/lists/{list_id}": Row(MADE_READ),
+    "PATCH /api/v1/lists/{list_id}": Row(MADE_WRITE, json={"title": "From the matrix"}),
+    "DELETE /api/v1/lists/{list_id}": Row(MADE_WRITE),
+    "POST /api/v1/lists/{list_id}/entries": Row(MADE_WRITE, json={"url": "https://example.com/entry"}),
+    "PATCH /api/v1/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE, json={"title": "From the matrix"}),
+    "DELETE /api/v1/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE),
+    "PUT /api/v1/lists/{list_id}/order": Row(MADE_WRITE, json={"entry_ids": []}),
+    "POST /api/v1/lists/{list_id}/slug": Row(MADE_WRITE, json={"slug": "wished-for"}),
+    "POST /api/v1/lists/{list_id}/publish": Row(MADE_WRITE),
+    "POST /api/v1/lists/{list_id}/editions": Row(MADE_WRITE),
+    "GET /api/v1/public/lists/{slug}": Row(OPEN),
+    "GET /app/lists": Row(OPEN_READ),
+    "POST /app/lists": Row(OPEN_WRITE.but(_WEAK), form={"urls": "https://example.com/entry"}),
+    "POST /app/lists/claim": Row(SIGNED_IN_WRITE),
+    "GET /app/lists/availability": Row(OPEN),
+    "GET /app/lists/{list_id}": Row(MADE_READ),
+    "POST /app/lists/{list_id}": Row(MADE_WRITE, form={"title": "From a form"}),
+    "GET /app/lists/{list_id}/news": Row(MADE_READ),
+    "POST /app/lists/{list_id}/entries": Row(MADE_WRITE, form={"urls": "https://example.com/entry"}),
+    "POST /app/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE, form={"title": "From a form"}),
+    "POST /app/lists/{list_id}/entries/{entry_id}/{step}": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/order": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/slug": Row(MADE_WRITE, form={"slug": "wished-for"}),
+    "POST /app/lists/{list_id}/publish": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/editions": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/delete": Row(MADE_WRITE),
     # -- statistics
     "GET /api/v1/links/{link_id}/stats": Row(OWNED_READ),
     "GET /api/v1/links/{link_id}/stats/live": Row(OWNED_READ),

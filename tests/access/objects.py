@@ -18,6 +18,10 @@ from refract.jobs.models import Job, JobStatus
 from refract.links import service as links
 from refract.links.access import Who as Standing
 from refract.links.blocking import block_domain
+from refract.lists import service as lists
+from refract.lists.access import Who as ListMaker
+from refract.lists.models import LinkList
+from refract.lists.queries import entries_of
 from refract.names.models import Kind as NameKind
 from refract.names.queries import names_of
 from refract.tags.models import Tag
@@ -137,6 +141,50 @@ async def a_step(world: World) -> str:
 @object_for("/api/v1/names/{name}", absent="another-free-name")
 async def a_free_name(world: World) -> str:
     return "a-free-name"
+
+
+@object_for("list_id")
+async def a_draft(world: World) -> str:
+    return await _list(world, "https://example.com/entry")
+
+
+@object_for("/api/v1/lists/{list_id}/order#list_id")
+@object_for("/app/lists/{list_id}/order#list_id")
+async def an_empty_draft(world: World) -> str:
+    """Whose only order is none."""
+    return await _list(world)
+
+
+@object_for("/api/v1/lists/{list_id}/editions#list_id")
+@object_for("/app/lists/{list_id}/editions#list_id")
+async def a_published_list(world: World) -> str:
+    list_id = await _list(world, "https://example.com/entry")
+    async with world.rt.db.write() as session:
+        await lists.publish(session, make.space(world.rt), ListMaker(world.owner.id), int(list_id))
+    return list_id
+
+
+@object_for("slug", absent="no-such-list")
+async def a_slug(world: World) -> str:
+    list_id = int(await a_published_list(world))
+    async with world.rt.db.read() as session:
+        return (await session.get_one(LinkList, list_id)).slug or ""
+
+
+@object_for("entry_id")
+async def an_entry(world: World) -> str:
+    async with world.rt.db.read() as session:
+        return str((await entries_of(session, int(world.made["list_id"])))[0].entry.id)
+
+
+@object_for("/app/lists/{list_id}/entries/{entry_id}/{step}", absent="up")
+async def a_direction(world: World) -> str:
+    return "up"
+
+
+async def _list(world: World, *urls: str) -> str:
+    async with world.rt.db.write() as session:
+        return str((await make.list_of(session, world.rt, ListMaker(world.owner.id), *urls)).id)
 
 
 @object_for("dimension", absent="countries")

@@ -246,6 +246,45 @@ BLOCKED = [
     BlockedDomain(domain="worse.example", reason="", blocked_at=NOW),
 ]
 
+
+def entry(position: int, title: str | None, url: str, description: str | None = None, **more: Any) -> dict[str, Any]:
+    given = {"fetch_status": "success", "duplicate": False, "link_id": None, "state": "live", "clicks": 12 * position}
+    return {"id": str(1000 + position), "position": position, "title": title, "url": url, "description": description, **given, **more}
+
+
+ENTRIES = [
+    entry(1, "How we plan", LINKS[0]["destination"], "The one page to read before your first planning week."),
+    entry(2, None, "https://example.org/still/loading", fetch_status="pending"),
+    entry(3, HOSTILE, "https://wiki.example.com/w/index.php", HOSTILE, duplicate=True),
+    entry(4, None, "https://example.net/down", fetch_status="failed", state="blocked"),
+    entry(5, "読書会のお知らせ", "https://例え.テスト/読書会/2026", link_id="7", state="gone"),
+    entry(6, "Long " * 40, "https://example.com/" + "long/" * 40, "Long " * 100),
+]
+A_LIST: dict[str, Any] = {
+    "id": "361890234523648", "title": "Reading for new people", "description": "Start at the top.\nThen go on.", "slug": "reading",
+    "status": "draft", "edition": None, "created_at": NOW, "updated_at": NOW, "published_at": None, "url": None, "views": 0,
+    "entry_count": len(ENTRIES), "entries": ENTRIES,
+}  # fmt: skip
+PUBLISHED = A_LIST | {
+    "id": "2", "status": "published", "edition": 3, "published_at": NOW, "url": "https://go.example.com/reading", "views": 1284,
+}  # fmt: skip
+UNTITLED = A_LIST | {"id": "3", "title": None, "slug": None, "entry_count": 0, "entries": []}
+BUILDER: dict[str, Any] = {"settled": False, "waiting": [], "host": "go.example.com"}
+LISTS: dict[str, Any] = {"q": "", "next_url": None, "first_url": None, "claimable": []}
+WRONG = {"slug": "The name “reading” is already in use.", "urls": "exmaple: That is not an address that a browser could open."}
+TYPED, CLAIM, QR = {"urls": "exmaple"}, {"claimable": ["Books", "Music"]}, {"slug": "roadmap"}
+SHELF: dict[str, Any] = {
+    "list": PUBLISHED | {"latest_edition": 4},
+    "heading": "Reading for new people",
+    "entries": [one | {"title": one["title"] or "(No title)", "href": f"/reading/{one['position']}"} for one in ENTRIES],
+    "address": "https://go.example.com/reading",
+    "feeds": {"rss": "/reading.rss", "json": "/reading.json", "md": "/reading.md"},
+    "qr_url": "/roadmap.qr",
+    "all_addresses": "\n".join(one["url"] for one in ENTRIES),
+    "older": 2,
+    "newer": 4,
+}
+
 PAGES: dict[str, Page] = {
     "landing": page("landing.html", "Refract", path="/"),
     "landing-links-only": page("landing.html", "Refract", path="/", areas=["links", "settings"]),
@@ -288,6 +327,14 @@ PAGES: dict[str, Page] = {
     "links-empty": page("links.html", "Links", SAM, path="/app/links", **table([])),
     "links-nothing-found": page("links.html", "Links", SAM, path="/app/links", **table([], "raodmap")),
     "link": page("link.html", "/roadmap", ADA, path="/app/links/1", **LINK),
+    "lists": page("lists.html", "Lists", ADA, path="/app/lists", lists=[A_LIST, PUBLISHED, UNTITLED], **(LISTS | CLAIM)),
+    "lists-empty": page("lists.html", "Lists", SAM, path="/app/lists", lists=[], **LISTS),
+    "lists-stranger": page("lists.html", "Lists", path="/app/lists", lists=[A_LIST], errors=WRONG, values=TYPED, **LISTS),
+    "list": page("list.html", "Reading for new people", ADA, path="/app/lists/1", list=A_LIST, **BUILDER),
+    "list-stranger": page("list.html", "Untitled list", path="/app/lists/1", list=UNTITLED, errors=WRONG, values=TYPED, **BUILDER),
+    "list-edition": page("list.html", "Reading for new people", SAM, path="/app/lists/1", list=A_LIST, **(BUILDER | {"settled": True})),
+    "list-published": page("list.html", "Reading for new people", ADA, path="/app/lists/2", list=PUBLISHED | QR, **BUILDER),
+    "list-public": page("list_public.html", "Reading for new people", path="/reading", **SHELF),
     "link-seen": page("link.html", "/roadmap", SAM, path="/app/links/1", **SEEN),
     "link-form-new": page("link_form.html", "New link", SAM, path="/app/links/new", link=None, values={}, errors=FIRST_ERRORS, **FORM),
     "link-form": page(

@@ -59,3 +59,15 @@ def test_credentials_are_refused_however_they_are_written(typed: str) -> None:
 def test_only_web_addresses_are_accepted_and_the_reason_names_the_scheme(typed: str) -> None:
     with pytest.raises(BadUrl, match=f"not {typed.split(':', maxsplit=1)[0]}:"):
         parse_web_url(typed)
+
+
+@pytest.mark.parametrize(("length", "fits"), [(253, True), (254, False), (1_800, False)])
+def test_no_host_is_longer_than_dns_can_hold(length: int, fits: bool) -> None:
+    """Parsers let it pass; the column that hosts are kept in does not."""
+    host = ("a" * 62 + ".") * (length // 63) + "a" * (length % 63)
+
+    if fits:
+        assert parse_web_url(f"https://{host}./").host == f"{host}."
+    else:
+        with pytest.raises(BadUrl, match="host name"):
+            parse_web_url(f"https://{host}./")

@@ -23,7 +23,7 @@ from refract.names.models import Kind
 from tests import make
 from tests.links.many import COUNT, STEP, hundred_thousand_links
 
-BIG = {"links", "names", "link_owners", "link_totals", "link_tags", "link_history"}
+BIG = {"links", "names", "link_owners", "link_totals", "link_tags", "link_history", "list_entries"}
 Question = Callable[[ReadSession], Awaitable[Any]]
 
 

@@ -17,7 +17,7 @@ from refract.core.secrets import Secret
 from refract.links.golinks import Unfillable, expand
 from refract.redirect.follow import Follow
 from refract.redirect.hooks import Hooks
-from refract.redirect.resolve import Found
+from refract.redirect.resolve import Dead, Found, Leads, Missing
 from refract.redirect.wish import Wish
 from refract.web import returning
 from tests.conftest import START, make_settings
@@ -57,7 +57,14 @@ class World:
         return noting
 
 
-def _list_page(found: Found, wish: Wish) -> ASGIApp:
+async def _list_page(scope: Scope, found: Found, wish: Wish) -> ASGIApp | Leads | Dead | Missing:
+    match wish.extra:
+        case "1":
+            return Leads(Found(kind="entry", id=51, name="books/1"), "https://example.com/book")
+        case "2":
+            return Dead(Found(kind="entry", id=52, name="books/2"), "blocked")
+        case "9":
+            return Missing()
     return PlainTextResponse(f"list {found.id} {wish.view} {wish.feed} {wish.extra} {wish.query}")
 
 
@@ -334,7 +341,19 @@ async def test_list_is_handed_to_the_lists(world: World, wire: Wire) -> None:
     assert (await wire.ask("/books/3")).body == b"list 5 follow  3 "
     assert (await wire.ask("/books.rss")).body == b"list 5 feed rss  "
     assert (await wire.ask("/books.JSON")).body == b"list 5 feed json  "
-    assert (await wire.ask("/books.qr")).body == b"list 5 qr   "
+    assert b"<svg" in (await wire.ask("/books.qr")).body
+
+
+async def test_an_entry_of_a_list_is_followed_counted_and_not_kept_ready(world: World, wire: Wire) -> None:
+    world.lookup.add(Found(kind="list", id=5, name="books"))
+
+    answer = await wire.ask("/books/1")
+
+    assert (answer.status, answer.header("location")) == (302, "https://example.com/book")
+    assert (world.clicks, world.kept) == ([51], {})
+    assert (await wire.ask("/books/2")).status == 410
+    assert (await wire.ask("/books/9")).status == 404
+    assert world.clicks == [51]
 
 
 async def test_feed_of_a_link_is_a_miss(world: World, wire: Wire) -> None:

@@ -1,6 +1,6 @@
 """The operators' pages: what waits, what failed, what is blocked, and whether the figures add up."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Form, Request
 from sqlalchemy import select
@@ -123,7 +123,7 @@ async def unblock(domain: str, actor: Admin, rt: Rt) -> Response:
     return response
 
 
-async def _blocked(request: Request, actor: Actor, rt: Runtime, *, status: int = 200, **context: object) -> Response:
+async def _blocked(request: Request, actor: Actor, rt: Runtime, *, status: int = 200, **context: Any) -> Response:
     async with rt.db.read() as session:
         found = list(await session.scalars(select(BlockedDomain).order_by(BlockedDomain.domain).limit(1_000)))
     return respond(

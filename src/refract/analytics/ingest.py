@@ -5,6 +5,7 @@ ingesters, or after a commit whose outcome is unknown, one finds the checkpoint 
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +13,6 @@ from pathlib import Path
 import structlog
 from sqlalchemy import CursorResult, select, update
 
-from refract.analytics import sketches
 from refract.analytics.agents import Agents
 from refract.analytics.models import SpoolCheckpoint
 from refract.analytics.places import Places
@@ -68,6 +68,7 @@ class Ingester:
         self._positions: dict[int, Position] = {}
         self._salts = Salts(rt)
         self._tools: Tools | None = None
+        self._ahead: tuple[Batch, Gathered] | None = None
         self._log = structlog.get_logger("refract.ingest")
         self._stored = rt.metrics.counter("refract_clicks_stored", "Clicks that were read from a spool and stored")
         self._lag = rt.metrics.gauge("refract_ingest_lag_seconds", "How long clicks have been waiting to be stored")
@@ -105,15 +106,13 @@ class Ingester:
     async def _apply_spool(self, spool: SpoolState) -> int:
         position = self._positions.get(spool.id) or await self._begin(spool)
         stored = 0
-        while True:
-            batch = read_batch(spool, position, BATCH)
-            if batch.next == position:
-                break
+        batch = read_batch(spool, position, self._most)
+        while batch.next != position:
             if batch.damage is not None:
                 aside = set_aside(spool, batch.damage)
                 self._log.error("clicks_unreadable", kept_in=str(aside), size=batch.damage.size)
             try:
-                await self._apply(spool, position, batch)
+                following = await self._apply_and_go_on(spool, position, batch)
             except CheckpointMoved:
                 self._positions.pop(spool.id, None)
                 return stored
@@ -121,10 +120,37 @@ class Ingester:
             stored += len(batch.clicks)
             self._stored.inc(len(batch.clicks))
             self._lag.set(self._rt.clock.monotonic() - self._caught_up)
-            await asyncio.sleep(BREATH_SECONDS)  # others want to write too
+            batch = following
         if remove_finished(spool, position):
             self._positions.pop(spool.id, None)
         return stored
+
+    async def _apply_and_go_on(self, spool: SpoolState, position: Position, batch: Batch) -> Batch:
+        """Apply a batch; the answer is the one behind it. While a database server is at work, that one is read."""
+        if self._rt.db.dialect == "sqlite":  # whose driver would have to fight for the interpreter's lock while it holds the database's
+            await self._apply(spool, position, batch)
+            await asyncio.sleep(BREATH_SECONDS)  # others want to write too
+            return read_batch(spool, batch.next, self._most)
+        following = read_batch(spool, batch.next, self._most)
+        looking = asyncio.create_task(self._look_ahead(spool, following))
+        try:
+            await self._apply(spool, position, batch)
+        except BaseException:
+            looking.cancel()
+            raise
+        finally:
+            await asyncio.wait([looking])
+        return following
+
+    @property
+    def _most(self) -> int:
+        """Clicks in a batch: SQLite has one writer at a time, and others wait meanwhile."""
+        return BATCH if self._rt.db.dialect == "sqlite" else 2 * BATCH
+
+    async def _look_ahead(self, spool: SpoolState, batch: Batch) -> None:
+        if batch.clicks:
+            with suppress(Unavailable):  # to be met again when it is this batch's turn
+                self._ahead = batch, await self._gather(await self._ready(), spool, batch)
 
     async def _begin(self, spool: SpoolState) -> Position:
         """Where to go on, by the database's word."""
@@ -140,15 +166,18 @@ class Ingester:
             async with self._rt.db.write() as session:
                 await self._move(session, spool, position, batch, now)
             return
+        (known, gathered), self._ahead = self._ahead or (None, None), None
         tools = await self._ready()
-        gathered = await self._gather(tools, spool, batch)
+        if known is not batch or gathered is None:
+            gathered = await self._gather(tools, spool, batch)
         try:
             async with self._rt.db.write() as session:
                 await self._move(session, spool, position, batch, now)
                 await insert_events(session, gathered.events)
                 state = await hold(session)  # from here to the commit there is one writer
                 await move(session, await tools.ledger.add(session, state, gathered.tallies))
-                await add_totals(session, gathered.totals())
+                await add_totals(session, "link_totals", "link_id", gathered.totals(of_links=True))
+                await add_totals(session, "list_totals", "target_id", gathered.totals(of_links=False))
         except BaseException:
             tools.ledger.forget()
             raise
@@ -161,7 +190,6 @@ class Ingester:
         return self._tools
 
     def _load(self) -> Tools:
-        sketches.empty()
         places = Places(self._rt.settings.geoip_path, self._rt.clock)
         return Tools(places, Reader(Agents(), places), Ledger())
 

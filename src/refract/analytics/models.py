@@ -70,6 +70,17 @@ class SpoolCheckpoint(Model):
     updated_at: Mapped[datetime]
 
 
+class ListTotals(Model):
+    """How often a list's page was seen or one of its entries followed; no row means never. Written by the ingester alone."""
+
+    __tablename__ = "list_totals"
+
+    target_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # a list's or an entry's
+    total_clicks: Mapped[int] = mapped_column(default=0)
+    bot_clicks: Mapped[int] = mapped_column(default=0)
+    last_clicked_at: Mapped[datetime | None]
+
+
 class ClickRollup(Model):
     """What happened to one target in one stretch of time. Stretches of different grain overlap: never add up two grains.
 

@@ -61,13 +61,13 @@ async def save_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -
     await _insert(session, f"INSERT INTO click_rollups ({names})", rows, new)
 
 
-async def add_totals(session: WriteSession, totals: Mapping[int, Total]) -> None:
-    """Add a batch to the totals of its links, in id order so that two writers cannot wait for each other."""
+async def add_totals(session: WriteSession, table: str, key: str, totals: Mapping[int, Total]) -> None:
+    """Add a batch to the totals in a table of ours, in the order of `key`, so that two writers cannot wait for each other."""
     if not totals:
         return
     spell = spelling(session.dialect)
-    rows = [(link_id, people, bots, spell(last)) for link_id, (people, bots, last) in sorted(totals.items())]
-    table, names = "link_totals", "link_id, total_clicks, bot_clicks, last_clicked_at"
+    rows = [(target, people, bots, spell(last)) for target, (people, bots, last) in sorted(totals.items())]
+    names = f"{key}, total_clicks, bot_clicks, last_clicked_at"
     if session.dialect == "mysql":
         sums = "total_clicks = total_clicks + VALUES(total_clicks), bot_clicks = bot_clicks + VALUES(bot_clicks)"
         last = "last_clicked_at = GREATEST(COALESCE(last_clicked_at, VALUES(last_clicked_at)), VALUES(last_clicked_at))"
@@ -75,7 +75,7 @@ async def add_totals(session: WriteSession, totals: Mapping[int, Total]) -> None
         return
     greatest = "MAX" if session.dialect == "sqlite" else "GREATEST"
     adding = (
-        f"ON CONFLICT (link_id) DO UPDATE SET total_clicks = {table}.total_clicks + excluded.total_clicks, "
+        f"ON CONFLICT ({key}) DO UPDATE SET total_clicks = {table}.total_clicks + excluded.total_clicks, "
         f"bot_clicks = {table}.bot_clicks + excluded.bot_clicks, "
         f"last_clicked_at = {greatest}(COALESCE({table}.last_clicked_at, excluded.last_clicked_at), excluded.last_clicked_at)"
     )

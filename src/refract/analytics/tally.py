@@ -9,6 +9,7 @@ from typing import Any, Final
 from refract.analytics.frames import LINK_CLICK, Click
 from refract.analytics.grains import DAY, QUARTER, SECONDS
 from refract.analytics.parts import Parts, key
+from refract.analytics.sketches import Sketch
 from refract.analytics.visitor import FACTS, Reader, microseconds_of, visitor_hash
 from refract.core.settings import Dialect
 
@@ -16,7 +17,6 @@ _DAY: Final = SECONDS[DAY]
 _DAY_MICROSECONDS: Final = _DAY * 1_000_000
 _QUARTER: Final = SECONDS[QUARTER]
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - drivers of two databases want UTC without saying so
-_AWARE: Final = _EPOCH.replace(tzinfo=UTC)
 
 EVENT_COLUMNS: Final = ("spool_id", "segment", "place", "at", "node", *FACTS)
 
@@ -36,12 +36,12 @@ class Tally:
         self.private = 0
         self.last = 0
         self.visitors: list[int] = []
-        self.sketch: Any = None
+        self.sketch: Sketch | None = None
         self.parts: Parts = {}
 
 
 Total = tuple[int, int, int]
-"""What is to be added to a link's totals: people, bots, and when the last one came."""
+"""What is to be added to a target's totals: people, bots, and when the last one came."""
 
 
 @dataclass(slots=True)
@@ -51,11 +51,11 @@ class Gathered:
     events: list[tuple[Any, ...]] = field(default_factory=list)
     tallies: dict[Slot, Tally] = field(default_factory=dict)
 
-    def totals(self) -> dict[int, Total]:
-        """By link."""
+    def totals(self, *, of_links: bool) -> dict[int, Total]:
+        """By link, or by list and entry."""
         found: dict[int, Total] = {}
         for (target, kind, _), tally in self.tallies.items():
-            if kind == LINK_CLICK:
+            if (kind == LINK_CLICK) == of_links:
                 people, bots, last = found.get(target, (0, 0, 0))
                 found[target] = people + tally.people, bots + tally.bots, max(last, tally.last)
         return found
@@ -64,14 +64,24 @@ class Gathered:
 def spelling(dialect: Dialect) -> Callable[[int], Any]:
     """A moment as the driver wants it, from microseconds since 1970."""
     if dialect == "sqlite":
-        return lambda at: f"{_second(at // 1_000_000)}.{at % 1_000_000:06}"
-    first = _AWARE if dialect == "postgresql" else _EPOCH
-    return lambda at: first + timedelta(microseconds=at)
+        return lambda at: f"{_second_text(at // 1_000_000)}.{at % 1_000_000:06}"
+    second = _second_aware if dialect == "postgresql" else _second
+    return lambda at: second(at // 1_000_000).replace(microsecond=at % 1_000_000)
 
 
 @lru_cache(maxsize=1024)
-def _second(at: int) -> str:
-    return (_EPOCH + timedelta(seconds=at)).isoformat(" ")
+def _second(at: int) -> datetime:
+    return _EPOCH + timedelta(seconds=at)
+
+
+@lru_cache(maxsize=1024)
+def _second_aware(at: int) -> datetime:
+    return _second(at).replace(tzinfo=UTC)
+
+
+@lru_cache(maxsize=1024)
+def _second_text(at: int) -> str:
+    return _second(at).isoformat(" ")
 
 
 def days_of(clicks: Sequence[Click], received: int) -> set[int]:

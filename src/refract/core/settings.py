@@ -86,6 +86,12 @@ class Settings(BaseSettings):
     creates_per_hour: int = Field(default=100, ge=0)
     """Links one person may create in an hour; `0` sets no limit. Administrators are exempt."""
 
+    anonymous_lists_per_hour: int = Field(default=20, ge=0)
+    """Lists that visitors without an account may start in an hour, per client network; `0` sets no limit."""
+
+    anonymous_entries_per_hour: int = Field(default=200, ge=0)
+    """Entries that visitors without an account may add to lists in an hour, per client network; `0` sets no limit."""
+
     key_requests_per_hour: int = Field(default=1000, ge=0)
     """Requests one API key may make in an hour; `0` sets no limit."""
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from ada_url import URL
 
 MAX_URL = 2048
+MAX_HOST = 254
+"""What DNS can hold, and a trailing dot."""
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _TRACKERS = re.compile(r"^(utm_[a-z_]+|gclid|fbclid)$", re.IGNORECASE)
@@ -56,7 +59,7 @@ def parse_web_url(text: str, *, limit: int = MAX_URL, assume_https: bool = False
     if not re.match(r"^https?://[^/\\?#]", typed, re.IGNORECASE):
         problem = "Write the address with exactly two slashes, such as https://example.com/."
         raise BadUrl(problem)
-    if not host or not _HOST.match(host) or host.startswith(".") or ".." in host or not _true_names(host):
+    if not host or len(host) > MAX_HOST or not _HOST.match(host) or host.startswith(".") or ".." in host or not _true_names(host):
         problem = "The address has no usable host name."
         raise BadUrl(problem)
     if len(href) > limit * 3:

@@ -1,6 +1,6 @@
 """Sign-in, sign-out, and the settings page."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Form, Request
 from pydantic import ValidationError
@@ -105,7 +105,7 @@ async def revoke_key(key_id: Id, actor: Writer, rt: Rt) -> Response:
     return RedirectResponse("/app/settings#keys-section", 303)
 
 
-async def _settings(request: Request, actor: Actor, rt: Runtime, *, status: int = 200, **context: object) -> HTMLResponse:
+async def _settings(request: Request, actor: Actor, rt: Runtime, *, status: int = 200, **context: Any) -> HTMLResponse:
     async with rt.db.read() as session:
         mine = await keys.keys_of(session, actor.user, revoked_too=True)
     scopes = [Scope.READ, Scope.WRITE, *([Scope.ADMIN] if actor.user.role == UserRole.ADMIN else [])]

@@ -25,23 +25,35 @@ def shown(user: User | None) -> dict[str, Any] | None:
     return None if user is None else {"id": str(user.id), "display": user.shown_name, "email": user.email, "role": user.role}
 
 
-def respond(request: Request, actor: Actor | None, template: str, *, status: int = 200, page_title: str, **context: Any) -> HTMLResponse:
-    """Render a page for whoever asks, with what the form before had to say. A stranger gets a cookie that the page's forms are bound to."""
+def respond(
+    request: Request,
+    actor: Actor | None,
+    template: str,
+    *,
+    status: int = 200,
+    page_title: str,
+    bound: str | None = None,
+    **context: Any,
+) -> HTMLResponse:
+    """Render a page for whoever asks, with what the form before had to say. A stranger gets a cookie that the page's forms are bound to,
+    unless they have a better one (`bound`)."""
     rt: Runtime = request.app.state.rt
     said = flash.heard(request, rt)
-    visit = visit_cookie(request) or secrets.token_urlsafe(16)
+    visit = bound or visit_cookie(request) or secrets.token_urlsafe(16)
     html = _render(request, actor, template, visit, status=status, page_title=page_title, toasts=[said] if said else [], **context)
     response = HTMLResponse(html, status)
     if said:
         flash.forget(request, response, rt)
-    if (actor is None or session_token(request, rt) is None) and visit_cookie(request) is None:
+    if (actor is None or session_token(request, rt) is None) and bound is None and visit_cookie(request) is None:
         response.set_cookie(VISIT, visit, max_age=86_400, path="/", secure=rt.settings.https, httponly=True, samesite="lax")
     return response
 
 
-def respond_part(request: Request, actor: Actor, template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
+def respond_part(
+    request: Request, actor: Actor | None, template: str, *, status: int = 200, bound: str = "", **context: Any
+) -> HTMLResponse:
     """A piece of a page, for a page that is already there."""
-    return HTMLResponse(_render(request, actor, template, "", page_title="", **context), status)
+    return HTMLResponse(_render(request, actor, template, bound, page_title="", **context), status)
 
 
 def _render(request: Request, actor: Actor | None, template: str, visit: str, **context: Any) -> str:

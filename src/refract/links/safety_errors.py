@@ -6,8 +6,8 @@ from refract.core.errors import FieldError, Invalid, NotFound
 class InvalidUrl(Invalid):
     """{reason}"""
 
-    def __init__(self, *, reason: str) -> None:
-        super().__init__(reason=reason, errors=[FieldError("destination", reason)])
+    def __init__(self, *, reason: str, field: str = "destination") -> None:
+        super().__init__(reason=reason, errors=[FieldError(field, reason)])
 
 
 class LinkLoop(Invalid):

@@ -1,5 +1,7 @@
 """The slow path of a process that has no web app: the same answers, in the same frame."""
 
+from collections.abc import Callable
+
 from starlette.applications import Starlette
 
 from refract.core.runtime import Runtime
@@ -7,15 +9,17 @@ from refract.identity.usage import KeyUsage
 from refract.names.grammar import Reserved
 from refract.redirect.engine import Engine
 from refract.redirect.follow import Follow
+from refract.redirect.hooks import ListPage, Surface
 from refract.redirect.surface import WebSurface
 from refract.web.render import Pages
 
 
-def follow_alone(rt: Runtime, engine: Engine) -> Follow:
+def follow_alone(rt: Runtime, engine: Engine, lists: Callable[[Surface], ListPage] | None = None) -> Follow:
     """Keys that open secure links are counted against their limit here, but their use is not written down: this role may only read."""
     frame = Starlette()
     frame.state.rt = rt
     frame.state.pages = Pages(rt.settings.public_url)
     frame.state.areas = []
     frame.state.key_usage = KeyUsage(rt)
-    return Follow(rt, engine.tiers, WebSurface(rt, frame), engine.hooks(), Reserved())
+    surface = WebSurface(rt, frame)
+    return Follow(rt, engine.tiers, surface, engine.hooks(lists(surface) if lists else None), Reserved())

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from starlette.types import Scope
 
 from refract.analytics import signals
-from refract.analytics.frames import LINK_CLICK, frame
+from refract.analytics.frames import ENTRY_CLICK, LINK_CLICK, PAGE_VIEW, frame
 from refract.analytics.spool import Spool
 from refract.core.address import TrustedProxies, network_of
 from refract.core.direct import direct
@@ -32,6 +32,7 @@ LONGEST_PATH = 512
 """A longer path is answered, but not kept ready: what a visitor may write must not decide how much memory we need."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FRAMES = {"link": LINK_CLICK, "list": PAGE_VIEW, "entry": ENTRY_CLICK}
 
 
 class Engine:
@@ -88,7 +89,7 @@ class Engine:
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         await self.traffic.turn.keep(
             frame(
-                LINK_CLICK,
+                _FRAMES[found.kind],
                 found.id,
                 self.traffic.now_ns(),
                 signals.flags_of(headers),

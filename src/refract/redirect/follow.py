@@ -26,7 +26,7 @@ from refract.redirect.errors import (
     NoSuchLink,
     PathDoesNotFit,
 )
-from refract.redirect.hooks import Hooks, Surface
+from refract.redirect.hooks import Hooks, ListPage, Surface
 from refract.redirect.resolve import (
     Dead,
     Found,
@@ -125,7 +125,7 @@ class _Request:
             case Shows(found, href):
                 return await self._preview(found, href) if self._wish.view is View.PREVIEW else self._qr(found)
             case Listed(found) if self._follow.hooks.lists is not None:
-                return self._follow.hooks.lists(found, self._wish)
+                return await self._listed(found, self._follow.hooks.lists)
             case SignInFirst():
                 return self._sign_in()
             case Dead(found, state) if self._rt.settings.dead_link_status != 404:
@@ -135,8 +135,14 @@ class _Request:
             case Missing() | Listed() | Dead():
                 return await self._missing()
 
+    async def _listed(self, found: Found, lists: ListPage) -> ASGIApp:
+        if self._wish.view is View.QR and not self._wish.extra:
+            return self._qr(found)
+        answer = await lists(self._scope, found, self._wish)
+        return await self._respond(answer) if isinstance(answer, Leads | Dead | Missing) else answer
+
     async def _redirect(self, found: Found, href: str) -> ASGIApp:
-        if not found.secure and not (found.forward_query and self._wish.query):
+        if found.kind == "link" and not found.secure and not (found.forward_query and self._wish.query):
             self._follow.hooks.fill(self._raw_path, found, href)  # at once: the next who asks should not have to ask for it again
         if self._scope["method"] == "GET":
             await self._follow.hooks.record(self._scope, found)

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
-from refract.redirect.resolve import Found, Leads, Visitor
+from refract.redirect.resolve import Dead, Found, Leads, Missing, Visitor
 from refract.redirect.wish import Wish
 
-ListPage = Callable[[Found, Wish], ASGIApp]
+ListPage = Callable[[Scope, Found, Wish], Awaitable[ASGIApp | Leads | Dead | Missing]]
 Record = Callable[[Scope, Found], Awaitable[None]]
 Fill = Callable[[bytes, Found, str], None]
 Stale = Callable[[bytes, bytes], Leads | None]
@@ -48,6 +48,6 @@ class Hooks:
     fill: Fill = _keep_nothing
     """Called with the raw path of an answer that every visitor would get; never for secure links."""
     lists: ListPage | None = None
-    """What answers for a list's name."""
+    """What answers for a list's name: a page, or what becomes of one of its entries."""
     stale: Stale = _knew_nothing
     """Called with raw path and query: where it led before we lost touch, for when nobody can be asked."""

@@ -15,7 +15,7 @@ from refract.links.golinks import Unfillable, expand
 from refract.links.templates import Template
 from refract.redirect.wish import View, Wish, forgiven
 
-Kind = Literal["link", "list"]
+Kind = Literal["link", "list", "entry"]
 State = Literal["active", "disabled", "expired", "deleted", "blocked"]
 
 _POSSIBLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
@@ -33,7 +33,7 @@ class Visitor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Everything about a link that its answer depends on. Of a list only `kind`, `id` and `name` are known."""
+    """Everything about a link that its answer depends on. Of a list or one of its entries only `kind`, `id` and `name` are known."""
 
     kind: Kind
     id: int

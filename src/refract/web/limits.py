@@ -3,11 +3,13 @@
 from collections import OrderedDict
 from datetime import datetime
 from math import ceil
+from typing import cast
 
-from sqlalchemy import delete, select
+from sqlalchemy import Table, delete, select
 
 from refract.core.db import WriteSession
 from refract.core.errors import Limited
+from refract.core.rows import insert_or_skip
 from refract.web.models import Bucket
 
 
@@ -28,11 +30,11 @@ async def take_up_to(session: WriteSession, name: str, cost: int, *, per_hour: i
     """Take as many of `cost` tokens as there are: how many were granted and how many remain. All or nothing is `take`."""
     if not per_hour:
         return cost, 0
-    bucket = await session.scalar(select(Bucket).where(Bucket.name == name).with_for_update())
-    if bucket is None:
-        bucket = Bucket(name=name, tokens=float(per_hour), updated_at=now)
-        session.add(bucket)
-        await session.flush()
+    mine = select(Bucket).where(Bucket.name == name).with_for_update()
+    bucket = await session.scalar(mine)
+    if bucket is None:  # two may be the first at the same moment: the row is made by one of them, and waited for by the other
+        await insert_or_skip(session, cast("Table", Bucket.__table__), [{"name": name, "tokens": float(per_hour), "updated_at": now}])
+        bucket = (await session.scalars(mine)).one()
     elapsed = max(0.0, (now - bucket.updated_at).total_seconds())
     tokens = min(float(per_hour), bucket.tokens + elapsed * per_hour / 3600)
     granted = min(cost, int(tokens))

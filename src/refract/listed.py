@@ -1,0 +1,55 @@
+"""Lists under their names: where the redirect engine, which knows the names, meets the lists, which know the pages."""
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.types import ASGIApp, Scope
+
+from refract.core.runtime import Runtime
+from refract.lists.public import Entry, Public, PublicPage
+from refract.redirect.engine import Engine
+from refract.redirect.hooks import Surface
+from refract.redirect.resolve import Dead, Found, Leads, Missing
+from refract.redirect.wish import View, Wish
+
+
+class ListPages:
+    """Answers for a list's name: its page, a feed, or one of its entries. Views and clicks are counted, each under its own kind."""
+
+    def __init__(self, rt: Runtime, engine: Engine, surface: Surface) -> None:
+        self._engine = engine
+        self._surface = surface
+        self._public = Public(rt)
+
+    async def __call__(self, scope: Scope, found: Found, wish: Wish) -> ASGIApp | Leads | Dead | Missing:
+        edition = _edition(wish.query)
+        if wish.view is View.FEED and not wish.extra:
+            known = Headers(scope=scope).get("if-none-match", "")
+            return await self._public.feed(found.id, wish.feed, edition, known) or Missing()
+        if wish.view in (View.FOLLOW, View.PREVIEW) and not wish.extra.strip("/"):
+            return await self._page(scope, await self._public.page(found.id, edition))
+        if wish.view is View.FOLLOW:
+            return self._entry(found, await self._public.entry(found.id, wish.extra, edition))
+        return Missing()
+
+    async def _page(self, scope: Scope, page: PublicPage | None) -> ASGIApp | Missing:
+        if page is None:
+            return Missing()
+        if scope["method"] == "GET":
+            await self._engine.record(scope, Found(kind="list", id=page.list_id, name=page.slug))
+        return self._surface.page(scope, None, "list_public.html", status=200, page_title=page.title, **page.context)
+
+    @staticmethod
+    def _entry(found: Found, entry: Entry | None) -> Leads | Dead | Missing:
+        if entry is None:
+            return Missing()
+        target = Found(kind="entry", id=entry.id, name=f"{found.name}/{entry.position}")
+        if entry.state != "live":
+            return Dead(target, "blocked" if entry.state == "blocked" else "deleted")
+        return Leads(target, entry.href)
+
+
+def _edition(query: str) -> int | None:
+    """The edition asked for: None for the latest, 0 (which there never is) for one that cannot be."""
+    asked = QueryParams(query.encode("utf-8", "replace").decode()).get("edition")
+    if asked is None:
+        return None
+    return int(asked) if asked.isascii() and asked.isdigit() and 0 < len(asked) < 7 else 0

@@ -1,0 +1,1 @@
+"""Ordered pages of links: collected without an account, published under a name."""

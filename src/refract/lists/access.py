@@ -1,0 +1,46 @@
+"""Who stands how to a list; what that allows is in the one table of `identity.access`.
+
+A list has one maker: a person, or whoever holds the cookie that made it. For everybody else it is not there.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, and_, false
+
+from refract.identity.access import Relation, Right, allowed
+from refract.lists.errors import ListNotFound
+from refract.lists.models import LinkList
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Somebody who asks: a person, a browser with a creator cookie (known by its digest), both, or neither."""
+
+    user_id: int | None = None
+    creator: str | None = None
+    is_admin: bool = False
+
+    def relation(self, found: LinkList) -> Relation:
+        if self.is_admin:
+            return Relation.ADMIN
+        if self.made(found):
+            return Relation.PRIMARY
+        return Relation.STRANGER if self.user_id is None else Relation.SIGNED_IN
+
+    def made(self, found: LinkList) -> bool:
+        """Once a person has a list, the cookie that made it opens it no more."""
+        if found.owner_id is not None:
+            return found.owner_id == self.user_id
+        return self.creator is not None and found.creator_hash == self.creator
+
+    def demand(self, found: LinkList | None, right: Right) -> LinkList:
+        """The list, for those who may do this with it; for others there is none."""
+        if found is None or not allowed(self.relation(found), right):
+            raise ListNotFound
+        return found
+
+    def mine(self) -> ColumnElement[bool]:
+        """The lists that are shown as somebody's own."""
+        if self.user_id is not None:
+            return LinkList.owner_id == self.user_id
+        return false() if self.creator is None else and_(LinkList.creator_hash == self.creator, LinkList.owner_id.is_(None))

@@ -1,0 +1,31 @@
+"""Published lists, for everybody."""
+
+from typing import Annotated
+
+from fastapi import Path, Query
+
+from refract.core.errors import Unavailable
+from refract.lists import queries
+from refract.lists.edge import shown_lines
+from refract.lists.errors import ListNotFound
+from refract.lists.schemas import PublicList
+from refract.lists.shown import public
+from refract.web.problems import ValidationFailed, problems
+from refract.web.toolkit import Rt, api_router
+
+router = api_router("/public/lists", "lists")
+
+
+@router.get("/{slug}", responses=problems(ListNotFound, ValidationFailed, Unavailable))
+async def read_public_list(
+    slug: Annotated[str, Path(max_length=200)],
+    rt: Rt,
+    edition: Annotated[int | None, Query(ge=1, le=1_000_000, description="An older edition; left out: the latest.")] = None,
+) -> PublicList:
+    """A published list by its name. Open to strangers."""
+    async with rt.db.read() as session:
+        found = await queries.published(session, slug, edition)
+        if found is None:
+            raise ListNotFound
+        shown = await shown_lines(session, rt, found.seen.found.id, found.seen.epoch)
+    return public(found.seen.found, found.latest, shown, rt.settings.public_url)

@@ -1,0 +1,39 @@
+"""What can go wrong with a list."""
+
+from refract.core.errors import Conflict, Invalid, NotFound
+
+
+class ListNotFound(NotFound):
+    """There is no such list."""
+
+
+class EntryNotFound(NotFound):
+    """The list has no such entry."""
+
+
+class NoEntries(Invalid):
+    """A list needs at least one entry before it can be published."""
+
+
+class TooManyEntries(Invalid):
+    """A list holds at most {most} entries."""
+
+
+class TooManyAtOnce(Invalid):
+    """At most {most} addresses can be added at once."""
+
+
+class ListImmutable(Conflict):
+    """The list is published, so it stays as it is: start a new edition, or delete it."""
+
+
+class NotPublished(Conflict):
+    """The list is still a draft: a new edition is made of a published one."""
+
+
+class SlugSettled(Conflict):
+    """This is a new edition of /{slug} and takes over that name, so it cannot have another."""
+
+
+class OrderMismatch(Conflict):
+    """The order must name every entry of the list exactly once: load the list again and repeat the change."""

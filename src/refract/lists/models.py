@@ -1,0 +1,114 @@
+"""Lists, what stands in them, and the log of what was published and deleted."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Integer, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from refract.core.types import TABLE_OPTIONS, Model, text_key
+
+
+class ListStatus(StrEnum):
+    DRAFT = "draft"
+    PUBLISHED = "published"
+
+
+class FetchStatus(StrEnum):
+    """How far we are with an entry's page. Success and failure are final."""
+
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILED = "failed"
+
+
+class ListEvent(StrEnum):
+    PUBLISH = "publish"
+    DELETE = "delete"
+
+
+class LinkList(Model):
+    """An ordered page of entries: a draft until it is published, then fixed.
+
+    It belongs to a person (`owner_id`) or to whoever holds the cookie that made it (`creator_hash`), never to both. Editions of one list
+    share a `family_id`, the id of the first; a draft has no edition number yet.
+    """
+
+    __tablename__ = "lists"
+    __table_args__ = (
+        CheckConstraint("status IN ('draft', 'published')", name="status"),
+        UniqueConstraint("family_id", "edition"),
+        Index("ix_lists_owner", "owner_id", "id"),
+        Index("ix_lists_creator", "creator_hash", "id"),
+        Index("ix_lists_deleted_at", "deleted_at"),
+        Index("ix_lists_untouched", "status", "owner_id", "updated_at"),
+        TABLE_OPTIONS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # Snowflake
+    owner_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
+    creator_hash: Mapped[str | None] = mapped_column(text_key(64))
+    family_id: Mapped[int]
+    edition: Mapped[int | None] = mapped_column(Integer)
+    title: Mapped[str | None] = mapped_column(String(200))
+    description: Mapped[str | None] = mapped_column(Text)
+    slug: Mapped[str | None] = mapped_column(text_key(40))  # of a draft only a wish; the names table decides
+    status: Mapped[str] = mapped_column(String(10))
+    version: Mapped[int]
+    search_text: Mapped[str] = mapped_column(Text)  # folded: title, slug, description
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]  # moved by people, never by what we fetch
+    published_at: Mapped[datetime | None]
+    deleted_at: Mapped[datetime | None]
+
+
+class ListEntry(Model):
+    """An address in a list. What a person wrote is marked as theirs and never overwritten."""
+
+    __tablename__ = "list_entries"
+    __table_args__ = (
+        CheckConstraint("fetch_status IN ('pending', 'success', 'failed')", name="fetch_status"),
+        Index("ix_list_entries_position", "list_id", "position"),
+        Index("ix_list_entries_fetch_status", "list_id", "fetch_status"),
+        Index("ix_list_entries_normalized", "list_id", "normalized_digest"),
+        Index("ix_list_entries_waiting", "fetch_status", "id"),
+        TABLE_OPTIONS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # Snowflake; clicks are kept under it
+    list_id: Mapped[int] = mapped_column(ForeignKey("lists.id"))
+    link_id: Mapped[int | None]  # a link of ours whose destination the entry follows; no foreign key: links may be purged
+    url: Mapped[str] = mapped_column(String(2048))  # as typed
+    href: Mapped[str] = mapped_column(Text)  # as it goes into Location
+    host: Mapped[str] = mapped_column(text_key(255))
+    normalized_url: Mapped[str] = mapped_column(Text)
+    normalized_digest: Mapped[str] = mapped_column(text_key(32))
+    title: Mapped[str | None] = mapped_column(String(200))
+    description: Mapped[str | None] = mapped_column(Text)
+    image: Mapped[str | None] = mapped_column(Text)
+    title_by_hand: Mapped[bool]
+    description_by_hand: Mapped[bool]
+    fetch_status: Mapped[str] = mapped_column(String(10))
+    flagged: Mapped[bool]  # the safety service could not be asked
+    dangerous: Mapped[bool]  # it was asked later, and warned
+    position: Mapped[int] = mapped_column(Integer)
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class ListAction(Model):
+    """Something that happened to a list in public. It outlives the list, for 90 days."""
+
+    __tablename__ = "list_actions"
+    __table_args__ = (
+        CheckConstraint("event IN ('publish', 'delete')", name="event"),
+        Index("ix_list_actions_list", "list_id"),
+        Index("ix_list_actions_created_at", "created_at"),
+        TABLE_OPTIONS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    list_id: Mapped[int]
+    event: Mapped[str] = mapped_column(String(10))
+    slug: Mapped[str | None] = mapped_column(text_key(40))
+    created_at: Mapped[datetime]

@@ -1,0 +1,186 @@
+"""Questions about lists. A page takes two of them, however many entries there are."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, func, select
+from sqlalchemy.orm import aliased
+
+from refract.analytics.models import ListTotals
+from refract.core.db import ReadSession
+from refract.core.page import Cursors, Page
+from refract.core.text import fold
+from refract.identity.access import Right
+from refract.links.models import Link
+from refract.links.safety_models import BlockEpoch
+from refract.lists.access import Who
+from refract.lists.errors import EntryNotFound
+from refract.lists.models import LinkList, ListEntry, ListStatus
+from refract.lists.shown import EntryRow, Seen
+from refract.names.grammar import name_key
+from refract.names.models import Kind, Name
+
+ALIVE = LinkList.deleted_at.is_(None)
+PUBLISHED = and_(ALIVE, LinkList.status == ListStatus.PUBLISHED)
+_EPOCH = select(func.max(BlockEpoch.epoch)).scalar_subquery()
+
+
+async def view_list(session: ReadSession, who: Who, list_id: int) -> Seen:
+    """A list that somebody may look at, with its figures; its entries are another question."""
+    row = (await session.execute(_seen().where(LinkList.id == list_id, ALIVE))).one_or_none()
+    who.demand(row[0] if row else None, Right.VIEW)
+    assert row is not None  # noqa: S101 - demanded
+    return Seen(row[0], views=row[1] or 0, epoch=row[2] or 0)
+
+
+def _seen() -> Select[Any]:
+    return select(LinkList, ListTotals.total_clicks, _EPOCH).outerjoin(ListTotals, ListTotals.target_id == LinkList.id)
+
+
+async def entries_of(
+    session: ReadSession, list_id: int, ids: Collection[int] | None = None, *, position: int | None = None
+) -> list[EntryRow]:
+    """The entries in order, each with the link it follows and how often it was followed. `ids` and `position` ask for some of them only."""
+    wanted = (
+        select(ListEntry, Link, ListTotals.total_clicks)
+        .outerjoin(Link, Link.id == ListEntry.link_id)
+        .outerjoin(ListTotals, ListTotals.target_id == ListEntry.id)
+        .where(ListEntry.list_id == list_id)
+        .order_by(ListEntry.position)
+    )
+    if ids is not None:
+        wanted = wanted.where(ListEntry.id.in_(sorted(ids)))
+    if position is not None:
+        wanted = wanted.where(ListEntry.position == position)
+    return [EntryRow(entry, link, clicks or 0) for entry, link, clicks in await session.execute(wanted)]
+
+
+async def find_entry(session: ReadSession, list_id: int, entry_id: int) -> ListEntry:
+    found = await session.scalar(select(ListEntry).where(ListEntry.id == entry_id, ListEntry.list_id == list_id))
+    if found is None:
+        raise EntryNotFound
+    return found
+
+
+async def earlier_alike(session: ReadSession, entries: Sequence[ListEntry]) -> set[int]:
+    """Those of these entries of one list that have the same form as one before them."""
+    if not entries:
+        return set()
+    other = aliased(ListEntry)
+    alike = (
+        select(ListEntry.id)
+        .join(
+            other,
+            and_(
+                other.list_id == ListEntry.list_id,
+                other.normalized_digest == ListEntry.normalized_digest,
+                other.position < ListEntry.position,
+            ),
+        )
+        .where(ListEntry.id.in_([entry.id for entry in entries]))
+        .distinct()
+    )
+    return set(await session.scalars(alike))
+
+
+async def page_of_lists(
+    session: ReadSession,
+    cursors: Cursors,
+    who: Who,
+    *,
+    limit: int,
+    cursor: str | None,
+    status: ListStatus | None = None,
+    q: str | None = None,
+) -> Page[tuple[LinkList, int, int]]:
+    """Somebody's lists, newest first, each with its number of entries and of views."""
+    question = ["lists", who.user_id, who.creator, status, q]
+    counted = select(func.count()).where(ListEntry.list_id == LinkList.id).scalar_subquery()
+    wanted = (
+        select(LinkList, counted, ListTotals.total_clicks)
+        .outerjoin(ListTotals, ListTotals.target_id == LinkList.id)
+        .where(who.mine(), ALIVE, *_matching(status, q))
+        .order_by(LinkList.id.desc())
+        .limit(limit + 1)
+    )
+    if cursor:
+        (before,) = cursors.read(question, cursor)
+        wanted = wanted.where(LinkList.id < before)
+    rows = [(found, count or 0, views or 0) for found, count, views in await session.execute(wanted)]
+    return cursors.page(question, rows, limit, lambda row: (row[0].id,))
+
+
+def _matching(status: ListStatus | None, q: str | None) -> list[ColumnElement[bool]]:
+    words = [LinkList.search_text.contains(word, autoescape=True) for word in fold(q or "").split()]
+    return [*([LinkList.status == status] if status else []), *words]
+
+
+async def claimable(session: ReadSession, creator: str | None) -> list[LinkList]:
+    """What the holder of a creator cookie has made and nobody has claimed yet."""
+    if creator is None:
+        return []
+    waiting = select(LinkList).where(LinkList.creator_hash == creator, LinkList.owner_id.is_(None), ALIVE)
+    return list(await session.scalars(waiting.order_by(LinkList.id)))
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published edition, and where it stands among its siblings."""
+
+    seen: Seen
+    latest: int
+    before: int | None
+    after: int | None
+
+
+async def published(session: ReadSession, target: int | str, edition: int | None = None) -> Published | None:
+    """The edition that holds a name, given by its id or by the name itself, or another one of the same list."""
+    holder = _holder(target)
+    current = aliased(LinkList)
+    sibling = aliased(LinkList)
+    others = and_(sibling.family_id == LinkList.family_id, sibling.deleted_at.is_(None))
+    older = select(func.max(sibling.edition)).where(others, sibling.edition < LinkList.edition).scalar_subquery()
+    newer = select(func.min(sibling.edition)).where(others, sibling.edition > LinkList.edition).scalar_subquery()
+    wanted = (
+        _seen()
+        .add_columns(current.edition, older, newer)
+        .join(current, current.family_id == LinkList.family_id)
+        .where(current.id == holder, current.deleted_at.is_(None), current.status == ListStatus.PUBLISHED, PUBLISHED)
+        .where(LinkList.id == current.id if edition is None else LinkList.edition == edition)
+    )
+    row = (await session.execute(wanted)).one_or_none()
+    if row is None:
+        return None
+    found, views, epoch, latest, before, after = row
+    return Published(Seen(found, views=views or 0, epoch=epoch or 0), latest, before, after)
+
+
+def _holder(target: int | str) -> int | ScalarSelect[int]:
+    if isinstance(target, int):
+        return target
+    return select(Name.target_id).where(Name.key == name_key(target), Name.kind == Kind.LIST).scalar_subquery()
+
+
+async def open_edition(session: ReadSession, family_id: int) -> LinkList | None:
+    """The draft of the next edition, if one was begun."""
+    drafts = select(LinkList).where(LinkList.family_id == family_id, LinkList.status == ListStatus.DRAFT, ALIVE)
+    return await session.scalar(drafts.order_by(LinkList.id).limit(1))
+
+
+async def still_pending(session: ReadSession, entry_id: int) -> ListEntry | None:
+    """An entry whose page is still to be fetched, of a list that still exists."""
+    wanted = select(ListEntry).join(LinkList, LinkList.id == ListEntry.list_id).where(ListEntry.id == entry_id, ALIVE)
+    found = await session.scalar(wanted)
+    return found if found is not None and found.fetch_status == "pending" else None
+
+
+async def untouched_drafts(session: ReadSession, before: datetime, most: int) -> list[int]:
+    """Drafts without an owner that nobody has changed for long."""
+    wanted = select(LinkList.id).where(LinkList.status == ListStatus.DRAFT, LinkList.owner_id.is_(None), LinkList.updated_at < before)
+    return list(await session.scalars(wanted.order_by(LinkList.updated_at).limit(most)))
+
+
+async def long_deleted(session: ReadSession, before: datetime, most: int) -> list[int]:
+    return list(await session.scalars(select(LinkList.id).where(LinkList.deleted_at < before).order_by(LinkList.deleted_at).limit(most)))

@@ -1,0 +1,179 @@
+"""Lists as the API takes and shows them."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from refract.core.schema import Id, Input, Output
+from refract.lists.models import FetchStatus, ListStatus
+
+MOST_ENTRIES = 1_000
+MOST_AT_ONCE = 200
+LONGEST_URL = 2_000
+
+
+def _absent_if_empty(text: str) -> str | None:
+    return text or None
+
+
+Title = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_absent_if_empty)]
+Description = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000), AfterValidator(_absent_if_empty)]
+Url = Annotated[str, Field(json_schema_extra={"maxLength": LONGEST_URL}, examples=["https://example.com/reading"])]
+
+
+class ListCreate(Input):
+    """A list to be started."""
+
+    title: Title | None = Field(default=None, examples=["Reading for new people"])
+    description: Description | None = None
+
+
+class ListPatch(Input):
+    """Absent means unchanged; null clears."""
+
+    title: Title | None = None
+    description: Description | None = None
+
+
+class EntriesCreate(Input):
+    """One address, or many; an address without a scheme gets https."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["url"]}, {"required": ["urls"]}]})
+
+    url: Url | SkipJsonSchema[None] = None
+    urls: Annotated[list[Url], Field(min_length=1, max_length=MOST_AT_ONCE)] | SkipJsonSchema[None] = None
+
+    @model_validator(mode="after")
+    def _either(self) -> "EntriesCreate":
+        if (self.url is None) == (self.urls is None):
+            problem = "Give either url or urls."
+            raise ValueError(problem)
+        return self
+
+
+class EntryPatch(Input):
+    """Absent means unchanged; null clears."""
+
+    title: Title | None = None
+    description: Description | None = None
+
+
+class Order(Input):
+    """Every entry of the list, as they shall stand."""
+
+    entry_ids: Annotated[list[Id], Field(max_length=MOST_ENTRIES)]
+
+
+class SlugIn(Input):
+    """The name a draft shall have when it is published; null: one is made up."""
+
+    slug: str | None = Field(examples=["reading-list"])
+
+
+class PublishIn(Input):
+    """With a slug, it is wished for and taken in one step."""
+
+    slug: str | SkipJsonSchema[None] = Field(default=None, examples=["reading-list"])
+
+
+class EntryOut(Output):
+    """An entry. `duplicate`: an earlier one leads to the same page."""
+
+    id: Id
+    url: str
+    normalized_url: str
+    title: str | None
+    description: str | None
+    image: str | None
+    fetch_status: FetchStatus
+    position: int
+    duplicate: bool
+    link_id: Id | None = Field(description="The link of ours whose destination this entry follows.")
+    state: str = Field(description="`live`, `blocked` (its domain is not allowed here) or `gone` (the link it follows leads nowhere).")
+    clicks: int = Field(description="How often people followed it.")
+
+
+class ListSummary(Output):
+    """A list without its entries. `url` is null until it is published."""
+
+    id: Id
+    title: str | None
+    description: str | None
+    slug: str | None
+    status: ListStatus
+    edition: int | None
+    created_at: datetime
+    updated_at: datetime
+    published_at: datetime | None
+    url: str | None
+    views: int = Field(description="How often people saw the published page.")
+    entry_count: int
+
+
+class ListOut(ListSummary):
+    """A list with everything in it."""
+
+    entries: list[EntryOut]
+
+
+class ListsPage(Output):
+    items: list[ListSummary]
+    next_cursor: str | None
+
+
+class EntryError(Output):
+    """Why an address was not added."""
+
+    code: str
+    detail: str
+    errors: list[dict[str, str]] = Field(default_factory=list)
+
+
+class EntryResult(Output):
+    """What became of an address: 201 added, or the status it would have had alone."""
+
+    index: int
+    status: int
+    entry: EntryOut | None = None
+    error: EntryError | None = None
+
+
+class EntriesResult(Output):
+    results: list[EntryResult]
+    created: int
+    failed: int
+
+
+class ClaimResult(Output):
+    """The lists that are now yours."""
+
+    claimed: int
+    list_ids: list[Id]
+
+
+class PublicEntry(Output):
+    position: int
+    url: str
+    title: str | None
+    description: str | None
+    image: str | None
+
+
+class PublicList(Output):
+    """A published list as everybody sees it."""
+
+    slug: str
+    title: str | None
+    description: str | None
+    edition: int
+    latest_edition: int
+    published_at: datetime
+    url: str
+    entries: list[PublicEntry]
+
+
+def error_of(refused: Any) -> EntryError:
+    errors = [{"field": one.field, "message": one.message} for one in refused.errors]
+    return EntryError(code=refused.code, detail=refused.message, errors=errors)

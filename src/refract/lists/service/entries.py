@@ -1,0 +1,125 @@
+"""Entries, and their order: positions run from 1 to n without a gap, under the lock on the list."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import delete, func, select, update
+
+from refract.core.db import WriteSession
+from refract.core.secrets import digest
+from refract.lists import queries
+from refract.lists.access import Who
+from refract.lists.errors import EntryNotFound, OrderMismatch, TooManyEntries
+from refract.lists.models import FetchStatus, ListEntry
+from refract.lists.schemas import MOST_ENTRIES, EntryPatch
+from refract.lists.service.drafts import hold_draft, touch
+from refract.names.service import Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address that may be led to. `link_id` names the link of ours that it follows."""
+
+    url: str
+    href: str
+    host: str
+    normalized_url: str
+    flagged: bool = False
+    link_id: int | None = None
+
+
+async def add_entries(session: WriteSession, space: Namespace, who: Who, list_id: int, addresses: Sequence[Address]) -> list[ListEntry]:
+    """Put addresses at the end, in the order given. One that is there already is added all the same."""
+    found = await hold_draft(session, who, list_id)
+    count = await session.scalar(select(func.count()).where(ListEntry.list_id == list_id)) or 0
+    if count + len(addresses) > MOST_ENTRIES:
+        raise TooManyEntries(most=MOST_ENTRIES)
+    now = space.clock.now()
+    numbers = space.ids.next_ids(len(addresses))
+    added = [
+        _entry(number, list_id, one, count + place, now) for place, (number, one) in enumerate(zip(numbers, addresses, strict=True), 1)
+    ]
+    session.add_all(added)
+    if added:
+        touch(found, now)
+    await session.flush()
+    return added
+
+
+def _entry(number: int, list_id: int, address: Address, position: int, now: datetime) -> ListEntry:
+    return ListEntry(
+        id=number,
+        list_id=list_id,
+        link_id=address.link_id,
+        url=address.url,
+        href=address.href,
+        host=address.host,
+        normalized_url=address.normalized_url,
+        normalized_digest=digest(address.normalized_url)[:32],
+        title_by_hand=False,
+        description_by_hand=False,
+        fetch_status=FetchStatus.PENDING.value,
+        flagged=address.flagged,
+        dangerous=False,
+        position=position,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+async def edit_entry(session: WriteSession, who: Who, list_id: int, entry_id: int, changes: EntryPatch, now: datetime) -> ListEntry:
+    """Change what is named. From then on it is a person's, and what we fetch leaves it alone."""
+    found = await hold_draft(session, who, list_id)
+    locked = select(ListEntry).where(ListEntry.id == entry_id, ListEntry.list_id == list_id)
+    entry = await session.scalar(locked.with_for_update().execution_options(populate_existing=True))
+    if entry is None:
+        raise EntryNotFound
+    given = changes.model_dump(exclude_unset=True)
+    if "title" in given:
+        entry.title, entry.title_by_hand = given["title"], True
+    if "description" in given:
+        entry.description, entry.description_by_hand = given["description"], True
+    if given:
+        entry.updated_at = now
+        touch(found, now)
+    await session.flush()
+    return entry
+
+
+async def remove_entry(session: WriteSession, who: Who, list_id: int, entry_id: int, now: datetime) -> None:
+    """Take an entry out, and let those behind it move up."""
+    found = await hold_draft(session, who, list_id)
+    entry = await queries.find_entry(session, list_id, entry_id)
+    await session.execute(delete(ListEntry).where(ListEntry.id == entry_id).execution_options(synchronize_session=False))
+    behind = update(ListEntry).where(ListEntry.list_id == list_id, ListEntry.position > entry.position)
+    await session.execute(behind.values(position=ListEntry.position - 1).execution_options(synchronize_session=False))
+    session.expunge(entry)
+    touch(found, now)
+    await session.flush()
+
+
+async def shift_entry(session: WriteSession, who: Who, list_id: int, entry_id: int, by: int, now: datetime) -> None:
+    """Move an entry some places up (negative) or down; at the end of the list it stays where it is."""
+    await hold_draft(session, who, list_id)
+    wanted = select(ListEntry.id).where(ListEntry.list_id == list_id).order_by(ListEntry.position)
+    ids = list(await session.scalars(wanted))
+    if entry_id not in ids:
+        raise EntryNotFound
+    place = ids.index(entry_id)
+    ids.insert(max(0, min(len(ids), place + by)), ids.pop(place))
+    await reorder(session, who, list_id, ids, now)
+
+
+async def reorder(session: WriteSession, who: Who, list_id: int, entry_ids: Sequence[int], now: datetime) -> None:
+    """Put the entries into this order, which must name each of them once: whoever looked at an older list has missed something."""
+    found = await hold_draft(session, who, list_id)
+    rows = await session.execute(select(ListEntry.id, ListEntry.position).where(ListEntry.list_id == list_id))
+    places = dict(rows.all())
+    if sorted(entry_ids) != sorted(places):
+        raise OrderMismatch
+    moved = [{"id": entry_id, "position": place} for place, entry_id in enumerate(entry_ids, 1) if places[entry_id] != place]
+    if moved:
+        await session.execute(update(ListEntry), moved)
+        touch(found, now)
+    await session.flush()

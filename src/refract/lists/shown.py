@@ -1,0 +1,133 @@
+"""A list as it is shown: where each entry leads now, and what may be said of it. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from refract.core.urls import BadUrl, normalise, parse_web_url
+from refract.links.models import Link, LinkState, Visibility
+from refract.lists.models import FetchStatus, LinkList, ListEntry, ListStatus
+from refract.lists.schemas import EntryOut, ListOut, ListSummary, PublicEntry, PublicList
+
+State = Literal["live", "blocked", "gone"]
+
+
+class Blocks(Protocol):
+    """Who knows the blocked domains."""
+
+    def match(self, host: str) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A list and its figures. `epoch` is that of the blocked domains, so that nobody goes by an old copy."""
+
+    found: LinkList
+    views: int = 0
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """An entry as it is stored, with the link it follows."""
+
+    entry: ListEntry
+    link: Link | None = None
+    clicks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An entry as it is now."""
+
+    entry: ListEntry
+    url: str
+    href: str
+    normalized_url: str
+    state: State
+    duplicate: bool
+    clicks: int
+
+    def out(self) -> EntryOut:
+        entry = self.entry
+        return EntryOut(
+            id=entry.id, url=self.url, normalized_url=self.normalized_url, title=entry.title, description=entry.description,
+            image=entry.image, fetch_status=FetchStatus(entry.fetch_status), position=entry.position, duplicate=self.duplicate,
+            link_id=entry.link_id, state=self.state, clicks=self.clicks,
+        )  # fmt: skip
+
+
+def lines(rows: Iterable[EntryRow], blocked: Blocks, now: datetime) -> list[Line]:
+    """The entries in order. Where an entry follows a link, everything about its address is the link's."""
+    shown: list[Line] = []
+    known: set[str] = set()
+    for row in rows:
+        line = _line(row, blocked, now, known)
+        known.add(line.normalized_url)
+        shown.append(line)
+    return shown
+
+
+def _line(row: EntryRow, blocked: Blocks, now: datetime, known: set[str]) -> Line:
+    entry, link = row.entry, row.link
+    url, href, normalized, host = entry.url, entry.href, entry.normalized_url, entry.host
+    state: State = "live"
+    if entry.link_id is not None:
+        if link is None or not follows(link, now):
+            state = "gone"
+        elif link.href != href:
+            url, href, host = link.destination, link.href, link.destination_host
+            normalized = normalised(href)
+    if entry.dangerous or blocked.match(host) is not None:
+        state = "blocked"
+    return Line(entry, url, href, normalized, state, normalized in known, row.clicks)
+
+
+def follows(link: Link, now: datetime) -> bool:
+    """Whether an entry may lead where this link leads: everybody could find that out by following the link itself."""
+    return link.state_at(now) == LinkState.ACTIVE and link.visibility != Visibility.SECURE and not link.has_placeholders
+
+
+def normalised(href: str) -> str:
+    try:
+        return normalise(parse_web_url(href, limit=len(href)))
+    except BadUrl:
+        return href  # it was one when it was accepted, by the rules of that day
+
+
+def summary(found: LinkList, entry_count: int, views: int, base_url: str) -> ListSummary:
+    return ListSummary(**_fields(found, views, base_url), entry_count=entry_count)
+
+
+def whole(seen: Seen, shown: Sequence[Line], base_url: str) -> ListOut:
+    return ListOut(**_fields(seen.found, seen.views, base_url), entry_count=len(shown), entries=[line.out() for line in shown])
+
+
+def _fields(found: LinkList, views: int, base_url: str) -> dict[str, Any]:
+    return {
+        "id": found.id, "title": found.title, "description": found.description, "slug": found.slug, "status": ListStatus(found.status),
+        "edition": found.edition, "created_at": found.created_at, "updated_at": found.updated_at, "published_at": found.published_at,
+        "url": f"{base_url}/{found.slug}" if found.status == ListStatus.PUBLISHED else None, "views": views,
+    }  # fmt: skip
+
+
+def public(found: LinkList, latest: int, shown: Sequence[Line], base_url: str) -> PublicList:
+    """What everybody may see: blocked and lost entries are left out, and positions stay what they are."""
+    entries = [
+        PublicEntry(
+            position=line.entry.position, url=line.url, title=line.entry.title, description=line.entry.description, image=line.entry.image
+        )
+        for line in shown
+        if line.state == "live"
+    ]
+    return PublicList(
+        slug=found.slug or "", title=found.title, description=found.description, edition=found.edition or 1, latest_edition=latest,
+        published_at=found.published_at or found.updated_at, url=address_of(found, latest, base_url), entries=entries,
+    )  # fmt: skip
+
+
+def address_of(found: LinkList, latest: int, base_url: str) -> str:
+    """Where an edition can be read: the latest under the bare name."""
+    bare = f"{base_url}/{found.slug}"
+    return bare if found.edition == latest else f"{bare}?edition={found.edition}"

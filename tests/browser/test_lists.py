@@ -1,0 +1,152 @@
+"""The builder in a real browser, before a real server: entries fill in by themselves, order by drag and keyboard, names as one types."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from tests.lists.pages_server import Site, held, page, site
+from tests.serving import Served, free_port, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+PLACES = "[...document.querySelectorAll('[data-entry]')].map((entry) => entry.querySelector('.address-tail').textContent)"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Under another host name than the pages that are collected: our own address is no entry."""
+    port = free_port()
+    settings = {"REFRACT_FETCH_ALLOW": "127.0.0.1/32", "REFRACT_BASE_URL": f"http://localhost:{port}"}
+    with serving(tmp_path_factory.mktemp("served") / "data", port=port, **settings) as here:
+        here.url = settings["REFRACT_BASE_URL"]
+        yield here
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def web() -> AsyncIterator[Site]:
+    async with site() as here:
+        yield here
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def stranger(chromium: Browser, served: Served) -> AsyncIterator[Page]:
+    """Without an account; whatever the console complains about fails the test."""
+    context = await chromium.new_context(base_url=served.url, viewport={"width": 1280, "height": 900})
+    opened = await context.new_page()
+    complaints: list[str] = []
+    opened.on("console", lambda message: complaints.append(message.text) if message.type in {"error", "warning"} else None)
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    yield opened
+    assert complaints == []
+    await context.close()
+
+
+async def _start(stranger: Page, *urls: str) -> None:
+    await stranger.goto("/app/lists")
+    await stranger.get_by_label("Addresses").fill("\n".join(urls))
+    await stranger.get_by_role("button", name="Start").click()
+    await expect(stranger.locator("[data-entry]")).to_have_count(len(urls))
+
+
+async def _kept(stranger: Page, expected: list[str]) -> None:
+    """What the server says after everything was sent: the page loaded again."""
+    await expect(stranger.locator("[data-order]:not([aria-busy])")).to_have_count(1)
+    await stranger.reload()
+    assert await stranger.evaluate(PLACES) == expected
+
+
+async def test_entries_fill_in_without_reload_and_typing_is_left_alone(stranger: Page, web: Site) -> None:
+    gate, reached = asyncio.Event(), asyncio.Event()
+    web.pages["/slow"] = held(gate, page(b"<title>Came later &amp; alone</title>"), reached)
+    web.pages["/typed"] = held(gate, page(b"<title>Theirs</title>"), asyncio.Event())
+    await _start(stranger, web.url("/slow"), web.url("/typed"))
+    await reached.wait()
+    await stranger.evaluate("window.same = true")
+    await expect(stranger.locator(".entry-waiting")).to_have_count(2)
+    typed = stranger.locator("[data-entry]").nth(1)
+    await typed.locator("summary").click()
+    await typed.get_by_label("Title").fill("My own words")
+
+    gate.set()
+
+    await expect(stranger.locator(".entry-title").first).to_have_text("Came later & alone")
+    await expect(stranger.locator("#waiting[hx-trigger]")).to_have_count(0)
+    assert await stranger.evaluate("window.same")
+    await expect(typed.get_by_label("Title")).to_have_value("My own words")
+    await typed.get_by_role("button", name="Save").click()
+    await expect(stranger.locator(".entry-title").nth(1)).to_have_text("My own words")
+
+
+async def test_order_by_keyboard_by_button_and_by_drag(stranger: Page, web: Site) -> None:
+    await _start(stranger, web.url("/one"), web.url("/two"), web.url("/three"))
+    await expect(stranger.locator("#waiting[hx-trigger]")).to_have_count(0)
+    entries = stranger.locator("[data-entry]")
+
+    await entries.nth(2).locator("summary").focus()
+    await stranger.keyboard.press("Alt+ArrowUp")
+    await expect(stranger.locator("#list-said")).to_have_text("Moved to place 2 of 3.")
+    await stranger.keyboard.press("Alt+ArrowUp")
+    assert await stranger.evaluate(PLACES) == ["/three", "/one", "/two"]
+    await expect(entries.first.locator("summary")).to_be_focused()
+    await _kept(stranger, ["/three", "/one", "/two"])
+
+    await entries.first.get_by_role("button", name="Move down").click()
+    await expect(entries.first.locator(".address-tail")).to_have_text("/one")
+    await _kept(stranger, ["/one", "/three", "/two"])
+
+    await entries.nth(2).locator("[data-grip]").drag_to(entries.first, target_position={"x": 200, "y": 3})
+    assert await stranger.evaluate(PLACES) == ["/two", "/one", "/three"]
+    await _kept(stranger, ["/two", "/one", "/three"])
+
+
+async def test_a_name_is_judged_as_it_is_typed_and_the_list_published(stranger: Page, web: Site) -> None:
+    web.pages["/one"] = page(b"<title>First</title>")
+    await _start(stranger, web.url("/one"), web.url("/two"))
+    await expect(stranger.locator(".entry-title").first).to_have_text("First")
+    await expect(stranger.locator("#waiting[hx-trigger]")).to_have_count(0)
+    name, state = stranger.locator("[data-slug]"), stranger.locator("#slug-state")
+
+    await name.press_sequentially("ad")
+    await expect(state).to_contain_text("3 to 40 characters")
+    await name.press_sequentially("min")
+    await expect(state).to_contain_text("kept for Refract")
+    await name.fill("")
+    await name.press_sequentially("My Reading_List!")
+    await expect(name).to_have_value("my-reading-list")
+    await expect(state).to_contain_text("is free")
+
+    await stranger.locator("#publish summary").click()
+    await stranger.locator("#publish .confirm-panel button").click()
+    await expect(stranger.get_by_text("Published").first).to_be_visible()
+    await stranger.goto("/my-reading-list")
+    await expect(stranger.get_by_role("link", name="First")).to_have_attribute("href", "/my-reading-list/1")
+    async with stranger.expect_popup() as popup:
+        await stranger.get_by_role("button", name="Open all").click()
+    opened = await popup.value
+    await opened.wait_for_url(web.url("/one"))
+
+
+async def test_stale_answers_about_names_are_dropped(stranger: Page, web: Site) -> None:
+    """The answer to the first question comes after the second was asked: what is shown belongs to what is in the box."""
+    await _start(stranger, web.url("/one"))
+    first = asyncio.Event()
+
+    async def slow(route: object) -> None:
+        await first.wait()
+        await route.continue_()  # type: ignore[attr-defined]
+
+    await stranger.route("**/availability?slug=admin", slow)
+    name, state = stranger.locator("[data-slug]"), stranger.locator("#slug-state")
+    async with stranger.expect_request("**/availability?slug=admin"):
+        await name.fill("admin")
+    await name.fill("a-free-name")
+    await expect(state).to_contain_text("is free")
+    first.set()
+    await stranger.wait_for_timeout(300)
+
+    await expect(state).to_contain_text("“a-free-name” is free")
+    await stranger.unroute_all(behavior="ignoreErrors")

@@ -1,0 +1,83 @@
+"""Feeds of a published list: read by a feed parser, checked against the schema, and harmless whatever the titles say."""
+
+import json
+from datetime import UTC, datetime
+
+import feedparser
+
+from refract.lists.feeds import json_feed, markdown, rss
+from refract.lists.schemas import PublicEntry, PublicList
+
+HOSTILE = '<script>alert(1)</script> & "quotes" ]]> \x07 ]( *bold*'
+AT = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
+# JSON Feed 1.1: what it demands, and the type of everything it knows.
+REQUIRED = {"version": str, "title": str, "items": list}
+KNOWN = REQUIRED | {"home_page_url": str, "feed_url": str, "description": str}
+ITEM_KNOWN = {"id": str, "url": str, "title": str, "content_text": str, "image": str, "date_published": str}
+
+
+def entry(position: int, title: str | None, url: str, description: str | None = None, image: str | None = None) -> PublicEntry:
+    return PublicEntry(position=position, url=url, title=title, description=description, image=image)
+
+
+def a_list(*entries: PublicEntry, title: str | None = "Reading", edition: int = 1, latest: int = 1) -> PublicList:
+    url = "https://go.example/reading" + ("" if edition == latest else f"?edition={edition}")
+    return PublicList(
+        slug="reading", title=title, description="For you & me", edition=edition, latest_edition=latest,
+        published_at=AT, url=url, entries=list(entries),
+    )  # fmt: skip
+
+
+FULL = a_list(
+    entry(1, "First", "https://example.com/1?a=1&b=2", "About one", "https://example.com/1.png"),
+    entry(3, HOSTILE, "https://example.com/読書", HOSTILE),
+    entry(4, None, "https://example.com/4"),
+)
+
+
+def test_rss_is_read_by_a_feed_parser() -> None:
+    found = feedparser.parse(rss(FULL, "https://go.example"))
+
+    assert not found.bozo, found.get("bozo_exception")
+    assert (found.version, found.feed.title, found.feed.link) == ("rss20", "Reading", "https://go.example/reading")
+    assert found.feed.subtitle == "For you & me"
+    assert [link.href for link in found.feed.links if link.rel == "self"] == ["https://go.example/reading.rss"]
+    assert [one.link for one in found.entries] == [entry.url for entry in FULL.entries]
+    assert found.entries[0].title == "First"
+    assert found.entries[0].published_parsed[:6] == (2026, 3, 14, 15, 9, 26)
+    assert found.entries[2].title == "(No title)"
+    assert len({one.id for one in found.entries}) == 3
+    assert not any(one.guidislink for one in found.entries)
+    assert "<script" not in rss(FULL, "https://go.example")
+
+
+def test_json_feed_fits_its_schema() -> None:
+    feed = json.loads(json_feed(FULL, "https://go.example"))
+
+    assert feed["version"] == "https://jsonfeed.org/version/1.1"
+    assert all(isinstance(feed[name], kind) for name, kind in REQUIRED.items())
+    assert all(isinstance(value, KNOWN[name]) for name, value in feed.items())
+    for item in feed["items"]:
+        assert {"id", "content_text"} <= set(item)  # the two that an item must have
+        assert all(isinstance(value, ITEM_KNOWN[name]) for name, value in item.items())
+        assert datetime.fromisoformat(item["date_published"]) == AT
+    assert feed["feed_url"] == "https://go.example/reading.json"
+    assert [item.get("image") for item in feed["items"]] == ["https://example.com/1.png", None, None]
+    assert feed["items"][1]["title"] == HOSTILE
+
+
+def test_an_older_edition_has_feeds_of_its_own() -> None:
+    old = a_list(entry(1, "First", "https://example.com/"), edition=1, latest=3)
+
+    assert json.loads(json_feed(old, "https://go.example"))["feed_url"] == "https://go.example/reading.json?edition=1"
+    assert feedparser.parse(rss(old, "https://go.example")).entries[0].id == "https://go.example/reading/1?edition=1"
+
+
+def test_markdown_says_what_it_is_and_no_title_breaks_out() -> None:
+    text = markdown(FULL, "https://go.example")
+
+    assert text.startswith("# Reading\n\nFor you \\& me\n\n1. [First](<https://example.com/1?a=1&b=2>) – About one\n2. [")
+    assert "\\<script\\>" in text
+    assert "\\](" in text
+    assert text.count("\n2. ") == 1
+    assert markdown(a_list(title=None), "https://go.example").startswith("# reading\n")

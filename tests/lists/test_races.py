@@ -1,0 +1,163 @@
+"""Many hands at once: one slug has one winner and leaves no orphan, and positions run from 1 to n whatever eight clients do."""
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from sqlalchemy import select
+
+from refract.core.db import Database, WriteSession
+from refract.core.errors import RefractError, StoreBusy
+from refract.core.ids import Snowflakes
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.lists import service
+from refract.lists.access import Who
+from refract.lists.errors import EntryNotFound, OrderMismatch
+from refract.lists.models import LinkList, ListAction, ListEntry
+from refract.names.errors import SlugTaken
+from refract.names.models import Name
+from tests import make
+
+PUBLISHERS = int(os.environ.get("REFRACT_TEST_CLAIMERS", "8"))
+ROUNDS = int(os.environ.get("REFRACT_TEST_ROUNDS", "3"))
+STEPS = int(os.environ.get("REFRACT_TEST_REORDERS", "8"))
+CLIENTS = 8
+A = "https://example.com/a"
+
+
+@asynccontextmanager
+async def processes(rt: Runtime, count: int) -> AsyncIterator[list[Runtime]]:
+    """Each with a connection pool and a worker id of its own, as if it were a process of its own."""
+    own = [
+        Runtime(settings=rt.settings, db=Database(rt.settings), clock=rt.clock, ids=Snowflakes(100 + number, rt.clock), secret=rt.secret)
+        for number in range(count)
+    ]
+    try:
+        yield own
+    finally:
+        for one in own:
+            await one.db.close()
+
+
+async def _until_done(rt: Runtime, step: Callable[[WriteSession], Awaitable[object]]) -> str:
+    """What one client sees; a busy database is asked again, as the API does."""
+    for _ in range(50):
+        try:
+            async with rt.db.write() as session:
+                await step(session)
+        except StoreBusy:
+            continue
+        except RefractError as refused:
+            return type(refused).__name__
+        return "done"
+    return "busy"
+
+
+async def test_two_publish_the_same_slug_and_one_wins(rt: Runtime, ada: User) -> None:
+    async with processes(rt, PUBLISHERS) as own:
+        for turn in range(ROUNDS):
+            drafts = []
+            for number in range(PUBLISHERS):
+                async with rt.db.write() as session:
+                    who = Who(ada.id) if number % 2 else Who(creator=f"{turn}-{number}")
+                    made = await make.list_of(session, rt, who, A)
+                    await service.wish_slug(session, make.space(rt), who, made.id, f"reading-{turn}")
+                    drafts.append((who, made.id))
+
+            def publish(one: Runtime, who: Who, list_id: int) -> Awaitable[str]:
+                return _until_done(one, lambda session: service.publish(session, make.space(one), who, list_id))
+
+            results = await asyncio.gather(*(publish(one, *draft) for one, draft in zip(own, drafts, strict=True)))
+            assert sorted(results) == sorted(["done"] + [SlugTaken.__name__] * (PUBLISHERS - 1))
+
+    async with rt.db.read() as reading:
+        names = {name.key: name.target_id for name in await reading.scalars(select(Name))}
+        lists = list(await reading.scalars(select(LinkList)))
+        log = list(await reading.scalars(select(ListAction)))
+    published = {one.slug: one.id for one in lists if one.status == "published"}
+    assert names == published
+    assert set(names) == {f"reading-{turn}" for turn in range(ROUNDS)}
+    assert {action.list_id for action in log} == set(published.values())  # what a loser began is gone without a trace
+    assert all(one.edition is None and one.published_at is None for one in lists if one.status == "draft")
+
+
+async def test_a_publisher_that_lost_may_retry_under_another_name(rt: Runtime, ada: User) -> None:
+    space, who = make.space(rt), Who(ada.id)
+    async with rt.db.write() as session:
+        first, second = await make.list_of(session, rt, who, A), await make.list_of(session, rt, who, A)
+        for one in (first, second):
+            await service.wish_slug(session, space, who, one.id, "reading")
+    results = await asyncio.gather(
+        *(_until_done(rt, lambda session, one=one: service.publish(session, space, who, one.id)) for one in (first, second))  # type: ignore[misc]
+    )
+    assert sorted(results) == ["SlugTaken", "done"]
+    loser = first if results[0] == "SlugTaken" else second
+
+    async with rt.db.write() as session:
+        await service.wish_slug(session, space, who, loser.id, "reading-2")
+        assert (await service.publish(session, space, who, loser.id)).slug == "reading-2"
+
+
+async def _busy_client(rt: Runtime, who: Who, list_id: int, dice: random.Random) -> None:
+    for _ in range(STEPS):
+        async with rt.db.read() as session:
+            ids = list(await session.scalars(select(ListEntry.id).where(ListEntry.list_id == list_id).order_by(ListEntry.position)))
+        wish = dice.choice(["add", "remove", "reorder", "shift"])
+        chosen = dice.choice(ids) if ids else 0
+        shuffled = dice.sample(ids, len(ids))
+
+        async def step(session: WriteSession, wish: str = wish, chosen: int = chosen, shuffled: list[int] = shuffled) -> None:
+            now = rt.clock.now()
+            match wish:
+                case "add":
+                    await service.add_entries(session, make.space(rt), who, list_id, [make.address(A)] * dice.randint(1, 3))
+                case "remove":
+                    await service.remove_entry(session, who, list_id, chosen, now)
+                case "reorder":
+                    await service.reorder(session, who, list_id, shuffled, now)
+                case "shift":
+                    await service.shift_entry(session, who, list_id, chosen, dice.choice([-1, 1]), now)
+
+        assert await _until_done(rt, step) in ("done", EntryNotFound.__name__, OrderMismatch.__name__)
+
+
+async def test_eight_clients_add_remove_and_reorder(rt: Runtime, ada: User) -> None:
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    who = Who(ada.id)
+    async with rt.db.write() as session:
+        made = await make.list_of(session, rt, who, *(f"https://example.com/{number}" for number in range(6)))
+    async with processes(rt, CLIENTS) as own:
+        await asyncio.gather(*(_busy_client(one, who, made.id, random.Random(seed + place)) for place, one in enumerate(own)))
+
+    async with rt.db.read() as reading:
+        positions = list(await reading.scalars(select(ListEntry.position).where(ListEntry.list_id == made.id)))
+    assert sorted(positions) == list(range(1, len(positions) + 1))
+
+
+async def test_two_editions_published_at_once_come_one_after_the_other(rt: Runtime, ada: User) -> None:
+    """Both drafts of one list: each takes the name over, and the numbers do not repeat."""
+    space, who = make.space(rt), Who(ada.id)
+    async with rt.db.write() as session:
+        first = await make.list_of(session, rt, who, A)
+        await service.publish(session, space, who, first.id)
+        drafts = [await make.list_of(session, rt, who, A) for _ in range(4)]
+        for draft in drafts:  # as old databases may have them: the service begins one at a time
+            draft.family_id, draft.slug = first.id, first.slug
+    async with processes(rt, len(drafts)) as own:
+        results = await asyncio.gather(
+            *(
+                _until_done(one, lambda session, one=one, draft=draft: service.publish(session, make.space(one), who, draft.id))  # type: ignore[misc]
+                for one, draft in zip(own, drafts, strict=True)
+            )
+        )
+
+    assert results == ["done"] * 4
+    async with rt.db.read() as reading:
+        editions = {one.id: one.edition for one in await reading.scalars(select(LinkList))}
+        (holder,) = list(await reading.scalars(select(Name.target_id)))
+    assert sorted(edition or 0 for edition in editions.values()) == [1, 2, 3, 4, 5]
+    assert editions[holder] == 5
