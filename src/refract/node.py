@@ -32,7 +32,7 @@ class Node:
 
     def __init__(self, rt: Runtime) -> None:
         self.rt = rt
-        self.engine = _engine(rt) if rt.settings.role != "worker" else None
+        self.engine = _engine(rt) if rt.settings.role not in ("worker", "ingest") else None
         self.vitals = Vitals(rt, _probes(self.engine), self._problems)
         self._surroundings = Surroundings(self.application(), rt)
         self._log = structlog.get_logger("refract.node")

@@ -7,11 +7,24 @@ from refract.identity import jobs as identity_jobs
 from refract.jobs import upkeep
 from refract.jobs.registry import Registry
 from refract.jobs.worker import Worker
+from refract.library import import_jobs, search_jobs
+from refract.library import jobs as library_jobs
 from refract.links import jobs as link_jobs
 from refract.lists import jobs as list_jobs
 from refract.redirect import jobs as redirect_jobs
 
-_FEATURES = (upkeep, identity_jobs, link_jobs, list_jobs, redirect_jobs, analytics_jobs, archive_jobs)
+_FEATURES = (
+    upkeep,
+    identity_jobs,
+    link_jobs,
+    list_jobs,
+    redirect_jobs,
+    analytics_jobs,
+    archive_jobs,
+    library_jobs,
+    search_jobs,
+    import_jobs,
+)
 HANDLERS = tuple(handler for feature in _FEATURES for handler in feature.HANDLERS)
 PERIODIC = tuple(every for feature in _FEATURES for every in feature.PERIODIC)
 

@@ -50,6 +50,8 @@ SIGNED_IN_WRITE = SIGNED_IN_READ.but(_WEAK)
 PRIVATE_READ = SIGNED_IN_READ.but(dict.fromkeys(_NOT_MINE, HIDDEN))
 """An object that one person has to themselves; not even administrators reach it by this route."""
 PRIVATE_WRITE = PRIVATE_READ.but(_WEAK)
+NOBODY_S_WRITE = SIGNED_IN_WRITE.but({who: HIDDEN for who, outcome in SIGNED_IN_WRITE.outcomes.items() if outcome is FINE})
+"""A body that names objects of nobody's."""
 OWNED_READ = SIGNED_IN_READ.but({Who.OTHER: HIDDEN, Who.ADMIN_WITHOUT_SCOPE: HIDDEN})
 """An object that has owners and is shared: all of them, and administrators."""
 OWNED_WRITE = OWNED_READ.but({**_WEAK, Who.RECIPIENT: SEEN})
@@ -73,6 +75,8 @@ class Row:
     form: Any = None
     """The same for a form."""
     query: dict[str, str] | None = None
+    last: bool = False
+    """Whoever succeeds is gone afterwards, so everybody begins in a world of their own."""
 
     @property
     def body(self) -> Any:
@@ -102,12 +106,21 @@ ROWS: dict[str, Row] = {
     "GET /auth/sign-in/{token}": Row(OPEN),
     "POST /auth/sign-in/{token}": Row(Profile(dict.fromkeys(Who, FORBIDDEN) | {Who.OWNER_IN_BROWSER: FINE})),  # the origin decides
     "POST /auth/sign-out": Row(OPEN_WRITE),
+    "GET /auth/oidc/{issuer_name}": Row(OPEN),
+    "GET /auth/oidc/{issuer_name}/callback": Row(Profile(dict.fromkeys(Who, FORBIDDEN))),  # only the answer to one's own question counts
+    "GET /auth/signed-out": Row(OPEN),
     "GET /app/settings": Row(SIGNED_IN_READ),
+    "POST /app/settings/profile": Row(SIGNED_IN_WRITE, form={"nickname": "Matrix"}),
+    "POST /app/settings/sessions/end-others": Row(SIGNED_IN_WRITE),
+    "POST /app/settings/sessions/{session_id}/end": Row(PRIVATE_WRITE),
+    "POST /app/settings/delete": Row(SIGNED_IN_WRITE, form={"confirm": "delete"}, last=True),
     "POST /app/settings/keys": Row(SIGNED_IN_WRITE, form={"name": "from a form"}),
     "POST /app/settings/keys/{key_id}/revoke": Row(PRIVATE_WRITE),
     # -- me
     "GET /api/v1/me": Row(SIGNED_IN_READ),
     "PATCH /api/v1/me": Row(SIGNED_IN_WRITE, json={"bio": "Hello."}),
+    "DELETE /api/v1/me": Row(SIGNED_IN_WRITE, last=True),
+    "GET /api/v1/me/export": Row(SIGNED_IN_READ),
     "GET /api/v1/me/sessions": Row(SIGNED_IN_READ),
     "DELETE /api/v1/me/sessions": Row(SIGNED_IN_WRITE),
     "DELETE /api/v1/me/sessions/{session_id}": Row(PRIVATE_WRITE),
@@ -160,6 +173,7 @@ ROWS: dict[str, Row] = {
     "POST /app/links/{link_id}/{step}": Row(OWNED_WRITE),
     "GET /app/omnibox": Row(SIGNED_IN_READ, query={"q": "road"}),
     "POST /app/omnibox": Row(SIGNED_IN_WRITE, form={"q": "https://example.com/typed"}),
+    "GET /api/v1/search": Row(SIGNED_IN_READ, query={"q": "road"}),
     "GET /app/go": Row(SIGNED_IN_READ, query={"q": "roadmap"}),
     "GET /app/suggest": Row(OPEN_READ, query={"q": "road"}),
     # -- lists
@@ -201,11 +215,56 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/stats/{dimension}": Row(SIGNED_IN_READ),
     # -- tags
     "GET /api/v1/tags": Row(SIGNED_IN_READ),
-    "PATCH /api/v1/tags/{tag_id}": Row(ADMIN_WRITE, json={"color": "#123456"}),
+    "POST /api/v1/tags": Row(SIGNED_IN_WRITE, json={"name": "From the matrix"}),
+    "PATCH /api/v1/tags/{tag_id}": Row(PRIVATE_WRITE, json={"color": "#123456"}),
+    "DELETE /api/v1/tags/{tag_id}": Row(PRIVATE_WRITE),
+    "POST /api/v1/tags/{tag_id}/undo": Row(PRIVATE_WRITE),
+    "DELETE /api/v1/tags/{tag_id}/aliases": Row(PRIVATE_WRITE, query={"name": "merged"}),
+    "POST /api/v1/tags/merge": Row(NOBODY_S_WRITE, json={"target": "1", "sources": ["2"]}),  # success is tested with the tags
+    # -- library
+    "GET /api/v1/library": Row(SIGNED_IN_READ, query={"q": "thought"}),
+    "GET /api/v1/library/filters": Row(SIGNED_IN_READ),
+    "GET /api/v1/items/{item_id}/similar": Row(PRIVATE_READ),
+    "GET /api/v1/items/{item_id}/reader": Row(PRIVATE_READ),
+    "GET /api/v1/library/export": Row(SIGNED_IN_READ),
+    "POST /api/v1/library/imports": Row(SIGNED_IN_WRITE, json=[{"text": "A thought from a file."}]),
+    "GET /api/v1/library/imports": Row(SIGNED_IN_READ),
+    "GET /api/v1/library/imports/{import_id}": Row(PRIVATE_READ),
+    "GET /api/v1/library/imports/{import_id}/rows": Row(PRIVATE_READ),
+    "POST /api/v1/library/imports/{import_id}/stop": Row(PRIVATE_WRITE),
+    "POST /api/v1/library/imports/{import_id}/rollback": Row(PRIVATE_WRITE),
+    # -- items
+    "POST /api/v1/items": Row(SIGNED_IN_WRITE, json={"text": "A thought."}),
+    "POST /api/v1/items/bulk": Row(SIGNED_IN_WRITE, json={"texts": ["One thought.", "Another."]}),
+    "GET /api/v1/items/pending": Row(SIGNED_IN_READ),
+    "GET /api/v1/items/{item_id}": Row(PRIVATE_READ),
+    "PATCH /api/v1/items/{item_id}": Row(PRIVATE_WRITE, json={"title": "From the matrix"}),
+    "DELETE /api/v1/items/{item_id}": Row(PRIVATE_WRITE),
+    "POST /api/v1/items/{item_id}/confirm": Row(PRIVATE_WRITE, json={"new_tags": ["matrix"]}),
+    "POST /api/v1/items/{item_id}/suggestions": Row(PRIVATE_WRITE, json={"accept": [], "reject": []}),
+    "POST /api/v1/items/{item_id}/discard": Row(PRIVATE_WRITE),
+    "POST /api/v1/items/{item_id}/retry": Row(PRIVATE_WRITE),
+    "POST /api/v1/items/{item_id}/undo": Row(PRIVATE_WRITE),
+    "GET /api/v1/me/quota": Row(SIGNED_IN_READ),
+    "GET /api/v1/me/tag-rules": Row(SIGNED_IN_READ),
+    "PUT /api/v1/me/tag-rules": Row(SIGNED_IN_WRITE, json={"items": [{"pattern": "github.com", "tags": ["code"]}]}),
     "GET /app/tags": Row(SIGNED_IN_READ),
     "POST /app/tags/{tag_id}": Row(ADMIN_WRITE, form={"color": "#123456"}),
     # -- administrators
+    "PUT /api/v1/admin/users/{user_id}/quota": Row(ADMIN_WRITE, json={"day": "2026-06-01", "limit": 5}),
     "GET /api/v1/admin/audit": Row(ADMIN_READ),
+    "GET /api/v1/admin/users": Row(ADMIN_READ),
+    "GET /api/v1/admin/users/{user_id}": Row(ADMIN_READ),
+    "PATCH /api/v1/admin/users/{user_id}": Row(ADMIN_WRITE, json={"plan": "pro"}),
+    "DELETE /api/v1/admin/users/{user_id}": Row(ADMIN_WRITE, query={"links": "delete"}),
+    "GET /api/v1/admin/jobs": Row(ADMIN_READ),
+    "POST /api/v1/admin/jobs/{job_id}/retry": Row(ADMIN_WRITE),
+    "GET /api/v1/admin/figures": Row(ADMIN_READ),
+    "GET /api/v1/admin/links": Row(ADMIN_READ),
+    "GET /app/admin/people": Row(ADMIN_READ),
+    "GET /app/admin/audit": Row(ADMIN_READ),
+    "POST /app/admin/people/{user_id}/delete": Row(ADMIN_WRITE, form={"links": "delete"}),
+    "POST /app/admin/people/{user_id}/{step}": Row(ADMIN_WRITE),
     "GET /api/v1/admin/blocked-domains": Row(ADMIN_READ),
     "POST /api/v1/admin/blocked-domains": Row(ADMIN_WRITE, json={"domain": "bad.example"}),
     "DELETE /api/v1/admin/blocked-domains/{domain}": Row(ADMIN_WRITE),

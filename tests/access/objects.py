@@ -10,11 +10,17 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from refract.identity import keys, sessions
 from refract.identity.models import BrowserSession, Scope
 from refract.jobs.models import Job, JobStatus
+from refract.library import service as items
+from refract.library import vocabulary
+from refract.library.enrich.material import Proposal
+from refract.library.importing import Bookmark
+from refract.library.importing.bring import add_rows, begin
+from refract.library.schemas import ItemCreate
 from refract.links import service as links
 from refract.links.access import Who as Standing
 from refract.links.blocking import block_domain
@@ -24,7 +30,8 @@ from refract.lists.models import LinkList
 from refract.lists.queries import entries_of
 from refract.names.models import Kind as NameKind
 from refract.names.queries import names_of
-from refract.tags.models import Tag
+from refract.tags import personal
+from refract.tags.models import TagAlias
 from refract.web.render import static
 from tests import make
 from tests.access.identities import World
@@ -128,6 +135,23 @@ async def a_recipient(world: World) -> str:
     return str(world.recipient.id)
 
 
+@object_for("/api/v1/admin/users/{user_id}")
+@object_for("/app/admin/people/{user_id}")
+async def somebody_else(world: World) -> str:
+    async with world.rt.db.write() as session:
+        return str((await make.person(session, world.rt, f"object-{secrets.token_hex(6)}")).id)
+
+
+@object_for("/app/admin/people/{user_id}/{step}", absent="suspend")
+async def a_step_with_somebody(world: World) -> str:
+    return "suspend"
+
+
+@object_for("issuer_name", absent="nobody")
+async def a_provider(world: World) -> str:
+    return "work"
+
+
 @object_for("version", absent="99")
 async def a_version(world: World) -> str:
     return "1"
@@ -193,10 +217,49 @@ async def a_dimension(world: World) -> str:
 
 
 @object_for("tag_id")
-async def a_shared_tag(world: World) -> str:
-    await _link(world)
-    async with world.rt.db.read() as session:
-        return str(await session.scalar(select(Tag.id).where(Tag.key == "object")))
+async def a_personal_tag(world: World) -> str:
+    """The owner's own; another was merged into it, so there is something to undo and an alias."""
+    async with world.rt.db.write() as session:
+        await session.execute(delete(TagAlias).where(TagAlias.key == "merged"))
+        names, now = [f"object {secrets.token_hex(6)}", "merged"], world.rt.clock.now()
+        tags = await personal.ensure(session, world.rt.ids, world.owner.id, names, now)
+        target, source = tags[names[0]], tags["merged"]
+        await vocabulary.merge_tags(session, world.rt.ids, world.owner.id, target.id, [source.id], now)
+        return str(target.id)
+
+
+@object_for("import_id")
+async def an_import(world: World) -> str:
+    async with world.rt.db.write() as session:
+        one = await begin(session, world.rt, world.owner.id, "refract", None)
+        await add_rows(session, one, [Bookmark("item 1", "A thought.")])
+        return str(one.id)
+
+
+@object_for("item_id")
+async def an_item(world: World) -> str:
+    """Described, and waiting for its owner's word."""
+    return str(await _item(world, failed=False))
+
+
+@object_for("/api/v1/items/{item_id}/retry#item_id")
+async def a_failed_item(world: World) -> str:
+    return str(await _item(world, failed=True))
+
+
+async def _item(world: World, *, failed: bool) -> int:
+    async with world.rt.db.write() as session:
+        item = (await items.capture(session, world.rt, world.owner, ItemCreate(text="A thought."))).item
+        if failed:
+            await items.failed(session, world.rt, item, "The address could not be reached.")
+        else:
+            await items.proposed(session, world.rt, item, Proposal("A thought", None, []), final=True)
+        return item.id
+
+
+@object_for("/api/v1/admin/users/{user_id}/quota#user_id")
+async def a_person(world: World) -> str:
+    return str(world.owner.id)
 
 
 @object_for("domain", absent="not-blocked.example")

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.redirect.outside import Outside
-from tests.serving import PATIENCE, refract, serving
+from tests.serving import PATIENCE, free_port, refract, serving
 
 PERSON = {"user-agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "referer": "https://news.example.org/a?secret=1"}
 
@@ -65,3 +65,11 @@ def test_a_redirect_node_spools_and_a_worker_beside_it_ingests(tmp_path: Path) -
             assert client.get(f"{one.url}/health").json()["status"] == "ok"
             assert client.get(f"{one.url}/ready").json()["status"] == "ready"
             assert "refract_" in client.get(f"{one.url}/metrics").text
+
+
+def test_a_redirect_node_whose_clicks_nobody_stores_does_not_start(tmp_path: Path) -> None:
+    done = refract("serve", "--role", "redirect", "--port", str(free_port()), "--data-dir", str(tmp_path / "data"))
+
+    assert done.returncode == 2
+    assert "Nobody stores the clicks" in done.stderr
+    assert "REFRACT_SPOOL_READER=elsewhere" in done.stderr

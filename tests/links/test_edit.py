@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import select
 
 from refract.core.clock import ManualClock
-from refract.core.errors import Stale
+from refract.core.errors import InvalidStateTransition, Stale
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import feed, queries, service
-from refract.links.errors import InvalidStateTransition, LinkNotFound, NameNotFound, NotYours, PastExpiry, TooManyNames, VersionNotFound
+from refract.links.errors import LinkNotFound, NameNotFound, NotYours, PastExpiry, TooManyNames, VersionNotFound
 from refract.links.models import Link, LinkState
 from refract.links.schemas import MOST_NAMES, LinkOut, LinkPatch
 from refract.links.service import Held

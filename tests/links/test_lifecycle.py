@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import select
 
 from refract.core.clock import ManualClock
-from refract.core.errors import RefractError, Stale
+from refract.core.errors import InvalidStateTransition, NothingToUndo, RefractError, Stale
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import feed, queries, service
-from refract.links.errors import InvalidStateTransition, LinkNotFound, NothingToUndo, OnlyAdministrators, PastExpiry, RenewalNeeded
+from refract.links.errors import LinkNotFound, OnlyAdministrators, PastExpiry, RenewalNeeded
 from refract.links.models import Link, LinkChange, LinkState
 from refract.links.schemas import LinkPatch
 from refract.links.service import Held

@@ -14,16 +14,14 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from sqlalchemy import select
 
 from refract.core.db import WriteSession
-from refract.core.errors import RefractError
+from refract.core.errors import InvalidStateTransition, NothingToUndo, RefractError
 from refract.core.page import Cursors
 from refract.identity.access import Right
 from refract.identity.models import User, UserRole
 from refract.links import queries, service
 from refract.links.access import Who
 from refract.links.errors import (
-    InvalidStateTransition,
     LinkNotFound,
-    NothingToUndo,
     NotYours,
     OnlyAdministrators,
     OwnerExists,

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from refract.core.db import WriteSession
-from refract.core.errors import RefractError
+from refract.core.errors import InvalidStateTransition, RefractError
 from refract.core.ids import decode, encode
 from refract.links import queries, service
 from refract.links.access import Who
-from refract.links.errors import InvalidStateTransition, NameNotFound
+from refract.links.errors import NameNotFound
 from refract.names import near
 from refract.names import service as names
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken

@@ -182,6 +182,11 @@ def only_ingester(root: Path) -> Iterator[bool]:
         os.close(fd)
 
 
+def has_ingester(root: Path) -> bool:
+    """Whether somebody applies this directory's spools."""
+    return _is_held(root / _INGESTER)
+
+
 def _read_segment(spool: SpoolState, position: Position, limit: int) -> Batch:
     segment, offset = position
     final = not spool.live or segment < spool.segments[-1]

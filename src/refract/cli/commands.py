@@ -6,7 +6,7 @@ import structlog
 import typer
 
 from refract import __version__
-from refract.cli import demo, export, imports, keys, links, migrate, serve, shorten, signin, stats, verify
+from refract.cli import admin, demo, export, imports, keys, library, links, migrate, save, serve, shorten, signin, stats, verify
 from refract.core.errors import RefractError
 from refract.core.faults import meaning
 
@@ -23,10 +23,15 @@ app.command("verify")(verify.verify)
 app.command("demo")(demo.demo)
 app.add_typer(keys.app, name="keys")
 app.command("shorten")(shorten.shorten)
+app.command("save")(save.save)
 app.add_typer(links.app, name="links")
+export.app.command("library")(library.export_library)
+imports.app.command("library")(library.import_library)
+imports.app.command("rollback")(library.roll_back)
 app.command("stats")(stats.link_stats)
 app.add_typer(export.app, name="export")
 app.add_typer(imports.app, name="import")
+app.add_typer(admin.app, name="admin")
 
 
 @app.callback(invoke_without_command=True)

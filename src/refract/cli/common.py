@@ -33,7 +33,7 @@ DataDir = Annotated[
     ),
 ]
 Body = TypeVar("Body", bound=BaseModel)
-_OPTIONS = {"names": "name", "tags": "tag", "redirect_status": "status", "expires_at": "expires", "scopes": "scope"}
+_OPTIONS = {"names": "name", "tags": "tag", "new_tags": "tag", "redirect_status": "status", "expires_at": "expires", "scopes": "scope"}
 """Fields of the API whose options are called otherwise."""
 
 

@@ -54,16 +54,16 @@ def links(
         return count
 
     if output is None:
-        _to_standard_output(lambda write: on_data(settings, lambda rt: run(rt, write)))
+        to_standard_output(lambda write: on_data(settings, lambda rt: run(rt, write)))
     else:
-        count = _to_file(output, lambda write: on_data(settings, lambda rt: run(rt, write)))
+        count = to_file(output, lambda write: on_data(settings, lambda rt: run(rt, write)))
         typer.echo(f"Wrote {count:,} {'link' if count == 1 else 'links'} to {output}.", err=True)
 
 
 Work = Callable[[Callable[[str], object]], int]
 
 
-def _to_standard_output(work: Work) -> None:
+def to_standard_output(work: Work) -> None:
     """UTF-8, whatever the terminal says; whoever reads may stop reading."""
     sink = sys.stdout.buffer
     try:
@@ -73,7 +73,7 @@ def _to_standard_output(work: Work) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
 
 
-def _to_file(path: Path, work: Work) -> int:
+def to_file(path: Path, work: Work) -> int:
     """The file appears when it is complete, readable by its owner alone."""
     try:
         with NamedTemporaryFile("w", encoding="utf-8", newline="", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:

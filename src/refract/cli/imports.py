@@ -22,7 +22,7 @@ from refract.core.text import shown
 from refract.links.importing import Bringing, Kind, OnConflict, Outcome, Result, Row, Rows, open_rows
 from refract.links.importing.bring import BATCH
 
-app = typer.Typer(help="Bring links from a file.", no_args_is_help=True)
+app = typer.Typer(help="Bring links and bookmarks from a file.", no_args_is_help=True)
 SHOWN = 20
 INTERRUPTED = 130
 _CELL = 2048
@@ -60,8 +60,8 @@ def links(
     """Make links of the rows of a file. Rows that are here already are left alone, so it can be repeated and resumed."""
     settings = command_settings(data_dir)
     with ExitStack() as stack:
-        stream, size = _opened(file, stack)
-        account = Account(stack.enter_context(_written(report)) if report else None, verbose=verbose)
+        stream, size = opened(file, stack)
+        account = Account(stack.enter_context(written(report)) if report else None, verbose=verbose)
 
         async def run(rt: Runtime) -> Rows:
             rows = open_rows(stream, rt.clock.now(), kind, encoding)
@@ -100,7 +100,7 @@ async def _to_its_end(batch: Coroutine[Any, Any, list[Result]], add: Callable[[l
         add(await task)
 
 
-def _opened(file: Path, stack: ExitStack) -> tuple[BinaryIO, int | None]:
+def opened(file: Path, stack: ExitStack) -> tuple[BinaryIO, int | None]:
     if str(file) == "-":
         return sys.stdin.buffer, None
     try:
@@ -109,7 +109,7 @@ def _opened(file: Path, stack: ExitStack) -> tuple[BinaryIO, int | None]:
         raise CannotOpen(path=file, why=wrong.strerror or str(wrong)) from wrong
 
 
-def _written(report: Path) -> TextIO:
+def written(report: Path) -> TextIO:
     try:
         return report.open("w", encoding="utf-8", newline="")
     except OSError as wrong:

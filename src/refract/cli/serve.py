@@ -4,12 +4,14 @@ import asyncio
 import errno
 import os
 import socket
+import time
 from typing import Annotated
 
 import typer
 import uvloop
 
 from refract import migrations
+from refract.analytics.spool_reader import has_ingester
 from refract.cli.common import DataDir
 from refract.cli.process import serve_process
 from refract.cli.supervisor import Supervisor
@@ -21,6 +23,8 @@ from refract.core.settings import Settings, load_settings, prepare_data_dir
 from refract.identity.people import ensure_owner
 from refract.identity.sessions import make_signin_link
 
+INGESTER_SECONDS = 10.0
+
 
 def serve(
     host: Annotated[str | None, typer.Option(help="The address to listen on. [env: REFRACT_HOST]", show_default="127.0.0.1")] = None,
@@ -29,7 +33,7 @@ def serve(
     workers: Annotated[
         int | None, typer.Option(help="Server processes that share the port. [env: REFRACT_WORKERS]", show_default="1")
     ] = None,
-    role: Annotated[str | None, typer.Option(help="all, web, redirect or worker. [env: REFRACT_ROLE]", show_default="all")] = None,
+    role: Annotated[str | None, typer.Option(help="all, web, redirect, worker or ingest. [env: REFRACT_ROLE]", show_default="all")] = None,
 ) -> None:
     """Migrate, start, print the address and, on the first start, a sign-in link."""
     os.umask(0o077)
@@ -67,6 +71,8 @@ def listen(settings: Settings) -> socket.socket:
 async def _prepare(settings: Settings) -> None:
     """Everything that must be right before the first request: schema, owner, greeting. Who only redirects may only read."""
     if settings.role == "redirect":
+        await _demand_ingester(settings)
+    if settings.role in ("redirect", "ingest"):
         typer.echo(f"Refract is at {settings.public_url}")
         return
     db = Database(settings)
@@ -76,6 +82,18 @@ async def _prepare(settings: Settings) -> None:
         await db.close()
     async with running(settings) as rt:
         await greet(rt)
+
+
+async def _demand_ingester(settings: Settings) -> None:
+    """Clicks that nobody will ever store should be noticed before the first of them. Processes that start together get some time."""
+    deadline = time.monotonic() + INGESTER_SECONDS
+    while settings.spool_reader == "here" and not settings.redis_url and not has_ingester(settings.effective_spool_dir):
+        if time.monotonic() >= deadline:
+            raise ConfigurationError(
+                problem=f"Nobody stores the clicks that this node writes to {settings.effective_spool_dir}.",
+                remedy="First start `refract serve --role ingest` (or worker) on that directory, or set REFRACT_SPOOL_READER=elsewhere.",
+            )
+        await asyncio.sleep(0.1)
 
 
 async def _serve_alone(settings: Settings, listener: socket.socket) -> None:
@@ -96,9 +114,12 @@ async def greet(rt: Runtime) -> None:
     """Say where it is, and let the owner in on the first start."""
     async with rt.db.write() as session:
         owner, new = await ensure_owner(session, rt)
-        link = await make_signin_link(session, rt, owner) if new and rt.settings.signin_links != "off" else None
+        link = await make_signin_link(session, rt, owner) if new and rt.settings.signin_links_allowed else None
     typer.echo(f"Refract is at {rt.settings.public_url}")
     if link:
         typer.echo(f"Sign in once with {link}")
-    else:
+    elif rt.settings.signin_links_allowed:
         typer.echo("Sign in with a link from: refract signin-link")
+    else:
+        names = " or ".join(one.shown_name for one in rt.settings.issuers.values())
+        typer.echo(f"Sign in with {names}" if names else "Sign-in links are switched off, and no identity provider is configured.")

@@ -99,6 +99,18 @@ class Unavailable(RefractError):
 KINDS: tuple[type[RefractError], ...] = (Malformed, Unauthenticated, Forbidden, NotFound, Conflict, Stale, Invalid, Limited, Unavailable)
 
 
+class InvalidStateTransition(Conflict):
+    """The {what} is {state}, so it cannot be {wish}. What can be done with it now: {allowed}."""
+
+    def __init__(self, *, what: str, state: str, wish: str, allowed: str) -> None:
+        super().__init__(what=what, state=state, wish=wish, allowed=allowed)
+        self.extra = {"state": state, "allowed": allowed.split(", ")}  # beside the sentence, for programs
+
+
+class NothingToUndo(Conflict):
+    """There is nothing to undo: only the latest change can be undone, within 24 hours."""
+
+
 class StoreUnavailable(Unavailable):
     """The database is not answering: nothing was changed, try again in a moment."""
 

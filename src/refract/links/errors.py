@@ -55,13 +55,5 @@ class PrimaryOwnerProtected(Conflict):
     """The primary owner cannot be removed: transfer the link first."""
 
 
-class InvalidStateTransition(Conflict):
-    """The link is {state}, so it cannot be {wish}. What can be done with it now: {allowed}."""
-
-
 class RenewalNeeded(Conflict):
     """The link is disabled and its expiry has passed: renew it first, then enable it."""
-
-
-class NothingToUndo(Conflict):
-    """There is nothing to undo: only the latest delete, disable or edit can be undone, within 24 hours."""

@@ -6,13 +6,14 @@ from typing import ClassVar
 from sqlalchemy import select, update
 
 from refract.core.db import WriteSession
+from refract.core.errors import InvalidStateTransition
 from refract.core.runtime import Runtime
 from refract.jobs.errors import TryAgain
 from refract.jobs.payload import Payload
 from refract.jobs.queue import enqueue_all
 from refract.jobs.registry import handles
 from refract.links.access import Who
-from refract.links.errors import InvalidStateTransition, LinkNotFound
+from refract.links.errors import LinkNotFound
 from refract.links.models import Link, LinkState
 from refract.links.safety import Safety
 from refract.links.safety_models import Verdict

@@ -6,6 +6,10 @@ from refract.core.leases import WorkerId
 from refract.core.types import Model
 from refract.identity import models as identity
 from refract.jobs import models as jobs
+from refract.library import import_models as library_imports
+from refract.library import models as library
+from refract.library import quota_models as library_quota
+from refract.library import search_models as library_search
 from refract.links import models as links
 from refract.links import safety_models as links_safety
 from refract.lists import models as lists
@@ -15,12 +19,24 @@ from refract.web import models as web
 
 metadata = Model.metadata
 
+
+def ingest_tables() -> list[str]:
+    """What the ingester writes: clicks, roll-ups and checkpoints, and the totals of links."""
+    clicks = {str(mapper.local_table) for mapper in Model.registry.mappers if mapper.class_.__module__.startswith("refract.analytics.")}
+    return sorted(clicks | {links.LinkTotals.__tablename__})
+
+
 __all__ = [
     "WorkerId",
     "analytics",
     "analytics_archive",
     "identity",
+    "ingest_tables",
     "jobs",
+    "library",
+    "library_imports",
+    "library_quota",
+    "library_search",
     "links",
     "links_safety",
     "lists",

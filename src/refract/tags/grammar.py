@@ -20,6 +20,21 @@ def check_shared(name: str) -> str:
     return name
 
 
+def check_personal(name: str) -> str:
+    """The name of somebody's own tag without the spaces and the `#` around it: anything printable with a letter or digit in it."""
+    name = _trimmed(re.sub(r"\s+", " ", name).strip(" ").lstrip("#"))
+    if not any(_is_letter(character) for character in name):
+        raise InvalidTag(name=shown(name), why="it needs a letter or a digit")
+    if not all(character.isprintable() and character not in ',<>"' for character in name):
+        raise InvalidTag(name=shown(name), why="commas, quotes, < and > are not allowed, nor what cannot be seen")
+    return name
+
+
+def personal_key(name: str) -> str:
+    """What makes two of a person's tags the same: their names, whatever the case."""
+    return fold(name)
+
+
 def check_color(color: str) -> str:
     if not _COLOR.fullmatch(color):
         raise InvalidTag(name=shown(color), why="a colour is written like #6B7280")

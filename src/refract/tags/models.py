@@ -21,7 +21,7 @@ class TagScope(StrEnum):
 class Tag(Model):
     """A word for finding things again.
 
-    `key` is what makes two tags the same: the slug in the shared scope, the folded name in a personal one. It never changes.
+    `key` is what makes two tags the same: the slug in the shared scope, which never changes, and the folded name in a personal one.
     `name_key` is the key that the present name would get: after a renaming, typing the new name still finds the tag.
     """
 
@@ -47,3 +47,16 @@ class Tag(Model):
     last_used_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
     deleted_at: Mapped[datetime | None]
+
+
+class TagAlias(Model):
+    """A name that means another tag since a merge, until the alias is deleted. It wins over reviving the tag that had the name."""
+
+    __tablename__ = "tag_aliases"
+    __table_args__ = (Index("ix_tag_aliases_tag", "tag_id"), TABLE_OPTIONS)
+
+    space: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    key: Mapped[str] = mapped_column(text_key(200), primary_key=True)
+    tag_id: Mapped[int] = mapped_column(ForeignKey("tags.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(50))
+    created_at: Mapped[datetime]

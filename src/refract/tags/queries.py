@@ -1,15 +1,18 @@
 """Questions about tags."""
 
 from collections.abc import Collection
+from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, func, literal, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from refract.core.db import ReadSession
 from refract.core.page import Cursors, Page, after
 from refract.core.rows import slices
 from refract.core.text import fold
+from refract.core.types import Moment
 from refract.tags.models import SHARED_SPACE, Tag
 
 
@@ -44,24 +47,35 @@ async def page_of_tags(  # noqa: PLR0913 - each part of the question is one
     *,
     q: str | None,
     sort: TagSort,
+    unused: bool | None = None,
     limit: int,
     cursor: str | None,
 ) -> Page[Tag]:
     """Tags among the visible ones: by name from A to Z, by usage and last use the most and the latest first."""
-    question = ["tags", asker, q, sort]
-    columns: list[InstrumentedAttribute[object]] = [_COLUMNS[sort], Tag.id]
+    question = ["tags", asker, q, sort, unused]
+    columns: list[ColumnElement[Any] | InstrumentedAttribute[Any]] = [_COLUMNS[sort], Tag.id]
     descending = sort != TagSort.NAME
     wanted = select(Tag).where(visible)
     if q:
         wanted = wanted.where(Tag.name_key.contains(fold(q), autoescape=True))
+    if unused is not None:
+        wanted = wanted.where(Tag.usage_count == 0 if unused else Tag.usage_count > 0)
     if cursor:
         wanted = wanted.where(after(columns, cursors.read(question, cursor), descending=descending))
     ordered = wanted.order_by(*(column.desc() if descending else column.asc() for column in columns)).limit(limit + 1)
-    return cursors.page(question, list(await session.scalars(ordered)), limit, lambda tag: [getattr(tag, column.key) for column in columns])
+    return cursors.page(question, list(await session.scalars(ordered)), limit, lambda tag: [_value(tag, sort), tag.id])
 
 
-_COLUMNS: dict[TagSort, InstrumentedAttribute[object]] = {
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+"""Stands for a tag that was never used: databases disagree about where nothing comes in an order."""
+_COLUMNS: dict[TagSort, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     TagSort.NAME: Tag.name_key,
     TagSort.USAGE: Tag.usage_count,
-    TagSort.LAST_USED: Tag.last_used_at,
+    TagSort.LAST_USED: func.coalesce(Tag.last_used_at, literal(_NEVER, Moment())),
 }
+
+
+def _value(tag: Tag, sort: TagSort) -> str | int | datetime:
+    if sort == TagSort.NAME:
+        return tag.name_key
+    return tag.usage_count if sort == TagSort.USAGE else tag.last_used_at or _NEVER

@@ -1,10 +1,12 @@
 """Tags as the API shows them."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from refract.core.schema import Id, Input
 from refract.tags.models import Tag
 
 
@@ -18,12 +20,13 @@ class TagOut(BaseModel):
     color: str
     usage_count: int
     last_used_at: datetime | None
+    aliases: list[str] = Field(default=[], description="Names of tags that were merged into this one: they mean it now.")
 
     @classmethod
-    def of(cls, tag: Tag) -> "TagOut":
+    def of(cls, tag: Tag, aliases: Sequence[str] = ()) -> "TagOut":
         return cls(
             id=str(tag.id), scope="shared" if tag.scope == "shared" else "personal", name=tag.name, slug=tag.key, color=tag.color,
-            usage_count=tag.usage_count, last_used_at=tag.last_used_at,
+            usage_count=tag.usage_count, last_used_at=tag.last_used_at, aliases=list(aliases),
         )  # fmt: skip
 
 
@@ -34,3 +37,18 @@ class TagPatch(BaseModel):
 
     name: str | None = Field(default=None, max_length=200, examples=["Engineering Tools"])
     color: str | None = Field(default=None, max_length=20, examples=["#2563EB"])
+
+
+class TagCreate(Input):
+    """A tag that somebody wants."""
+
+    name: str = Field(max_length=200, examples=["Machine learning"])
+    color: str | None = Field(default=None, max_length=20, examples=["#2563EB"])
+    scope: Literal["personal", "shared"] = Field(default="personal", description="Administrators may make shared ones.")
+
+
+class TagMerge(Input):
+    """Several tags that are to become one."""
+
+    target: Id = Field(description="The tag that stays, under its name.")
+    sources: list[Id] = Field(min_length=1, max_length=100, description="The tags that become part of it.")

@@ -34,6 +34,19 @@ async def ensure_shared(session: WriteSession, ids: IdSource, names: Collection[
     return {name: known[slug(name)] for name in names}
 
 
+async def create_shared(session: WriteSession, ids: IdSource, name: str, color: str | None, now: datetime) -> tuple[Tag, bool]:
+    """The shared tag of this name, and whether it is new or revived. A colour is given to such a one only."""
+    clean = check_shared(name)
+    color = None if color is None else check_color(color)
+    before = (await queries.shared_by_key(session, [slug(clean)])).get(slug(clean))
+    made = before is None or before.deleted_at is not None
+    tag = (await ensure_shared(session, ids, [clean], now))[clean]
+    if made and color is not None:
+        tag.color = color
+        await session.flush()
+    return tag, made
+
+
 async def known_shared(session: ReadSession, names: Collection[str]) -> dict[int, Tag]:
     """The shared tags among these names that exist, by id."""
     found = await queries.shared_by_key(session, {slug(name) for name in names})

@@ -1,7 +1,7 @@
-"""The calls about links, their names, people, history and tags."""
+"""The calls about links, their names, people, and history."""
 
-from refract.links.api import blocked, bulk, life, links, names, people, tags
+from refract.links.api import blocked, bulk, life, links, names, people
 
-ROUTERS = (bulk.router, links.router, life.router, people.router, names.router, names.open_router, tags.router, blocked.router)
+ROUTERS = (bulk.router, links.router, life.router, people.router, names.router, names.open_router, blocked.router)
 
 __all__ = ["ROUTERS"]

@@ -1,19 +1,11 @@
 """Disable, enable, renew, undo."""
 
-from refract.core.errors import Stale
+from refract.core.errors import InvalidStateTransition, NothingToUndo, Stale
 from refract.core.schema import Id
 from refract.identity.actors import Writer
 from refract.links import service
 from refract.links.edge import ASKING, Space, audited, shown, who
-from refract.links.errors import (
-    InvalidStateTransition,
-    LinkNotFound,
-    NothingToUndo,
-    NotYours,
-    OnlyAdministrators,
-    PastExpiry,
-    RenewalNeeded,
-)
+from refract.links.errors import LinkNotFound, NotYours, OnlyAdministrators, PastExpiry, RenewalNeeded
 from refract.links.schemas import LinkOut, Renewal
 from refract.web.problems import problems
 from refract.web.toolkit import BadETag, IdempotencyKey, IfMatch, Rt, api_router, expected_version

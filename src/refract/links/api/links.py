@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from refract.core.errors import Stale
+from refract.core.errors import InvalidStateTransition, Stale
 from refract.core.page import Cursors, InvalidCursor
 from refract.core.schema import Id, Timestamp
 from refract.identity.access import Right
@@ -12,7 +12,7 @@ from refract.identity.actors import Reader, Writer
 from refract.identity.errors import AdministratorsOnly
 from refract.links import queries, service
 from refract.links.edge import ASKING, GUARDED, ON_A_LINK, Space, audited, create_one, look_at, shown, who, wish_of
-from refract.links.errors import InvalidStateTransition, LinkNotFound, NotYours, PastExpiry, TooManyNames, TooManyTags
+from refract.links.errors import LinkNotFound, NotYours, PastExpiry, TooManyNames, TooManyTags
 from refract.links.models import LinkState
 from refract.links.queries import LinkQuestion, OwnerFilter, Sort
 from refract.links.safety_errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl

@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import Path, Query, Request, Response
 
 from refract.core.address import TrustedProxies, network_of
-from refract.core.errors import Stale
+from refract.core.errors import InvalidStateTransition, Stale
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.actors import Writer
 from refract.links import service
 from refract.links.edge import ASKING, Space, shown, who
-from refract.links.errors import InvalidStateTransition, LinkNotFound, NameNotFound, NotYours, TooManyNames
+from refract.links.errors import LinkNotFound, NameNotFound, NotYours, TooManyNames
 from refract.links.schemas import LinkOut
 from refract.names import service as names
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken

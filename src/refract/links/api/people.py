@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Path, Response
 
+from refract.core.errors import InvalidStateTransition
 from refract.core.page import Cursors, InvalidCursor
 from refract.core.schema import Id
 from refract.identity.access import Right
@@ -12,7 +13,6 @@ from refract.identity.errors import EmailAmbiguous, UserNotFound
 from refract.links import queries, service
 from refract.links.edge import ASKING, ON_A_LINK, Space, look_at, shown, who
 from refract.links.errors import (
-    InvalidStateTransition,
     LinkNotFound,
     NotYours,
     OwnerExists,

@@ -1,7 +1,7 @@
 """Records of a JSON document, taken out of its stream one by one: the document itself is never in memory."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, TextIO
 
 _CHUNK = 64 * 1024
@@ -17,10 +17,12 @@ class BrokenDocument(Exception):
 
 
 class Document:
-    """The records of a JSON text: the elements of its list, or of the list inside its object."""
+    """The records of a JSON text: the elements of its list, or of the lists inside its object that have one of these names."""
 
-    def __init__(self, text: TextIO) -> None:
+    def __init__(self, text: TextIO, holders: Collection[str] = HOLDERS, longest: int = _LONGEST_VALUE) -> None:
         self._text = text
+        self._holders = holders
+        self._longest = longest
         self._buffer = ""
         self._at = 0
         self._ended = False
@@ -40,11 +42,11 @@ class Document:
     def _within(self, depth: int) -> Iterator[Any]:
         for key in self._keys():
             start = self._peek()
-            if key in HOLDERS and start == "[":
+            if key in self._holders and start == "[":
                 yield from self._elements()
             elif key == "links" and start == "{":
                 yield from (self._value() for _ in self._keys())
-            elif key in HOLDERS and start == "{" and depth < _DEEPEST:
+            elif key in self._holders and start == "{" and depth < _DEEPEST:
                 yield from self._within(depth + 1)
             else:
                 self._value()
@@ -82,7 +84,7 @@ class Document:
             except RecursionError:
                 self._fail("it is nested too deeply")
             except json.JSONDecodeError as wrong:
-                if self._ended or len(self._buffer) - self._at > _LONGEST_VALUE:
+                if self._ended or len(self._buffer) - self._at > self._longest:
                     self._fail(wrong.msg.lower() if self._ended else "one of its records is too long or broken")
             else:
                 if end < len(self._buffer) or self._ended:  # a number at the very end may go on

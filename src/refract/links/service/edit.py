@@ -5,10 +5,11 @@ from datetime import timedelta
 from typing import Any
 
 from refract.core.db import WriteSession
+from refract.core.errors import NothingToUndo
 from refract.identity.access import Right
 from refract.links import history
 from refract.links.access import Who
-from refract.links.errors import NothingToUndo, OnlyAdministrators
+from refract.links.errors import OnlyAdministrators
 from refract.links.history import UNDOABLE, Action
 from refract.links.models import Link, LinkState
 from refract.links.queries.find import version_of

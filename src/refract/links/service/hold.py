@@ -8,11 +8,11 @@ from typing import Any
 from sqlalchemy import select
 
 from refract.core.db import WriteSession
-from refract.core.errors import Stale
+from refract.core.errors import InvalidStateTransition, Stale
 from refract.identity.access import Right
 from refract.links import feed, history
 from refract.links.access import Standing, Who, standing_of
-from refract.links.errors import InvalidStateTransition, LinkNotFound
+from refract.links.errors import LinkNotFound
 from refract.links.history import Action
 from refract.links.models import Link, LinkChange, LinkState
 from refract.links.queries.cards import tag_names
@@ -48,7 +48,7 @@ class Held:
         return self.link.state_at(self.now)
 
     def refuse(self, wish: str) -> InvalidStateTransition:
-        return InvalidStateTransition(state=self.state, wish=wish, allowed=_ALLOWED[self.state])
+        return InvalidStateTransition(what="link", state=self.state, wish=wish, allowed=_ALLOWED[self.state])
 
     def demand_not_deleted(self, wish: str) -> None:
         if self.state == LinkState.DELETED:

@@ -1,0 +1,51 @@
+"""`refract save`."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from refract.cli.common import AsJson, AsUser, DataDir, acting, checked, command_settings, on_data
+from refract.cli.links.shown import print_json
+from refract.core.runtime import Runtime
+from refract.library.capturing import split
+from refract.library.cards import cards_of
+from refract.library.errors import EmptyText
+from refract.library.schemas import ItemCreate, ItemOut
+from refract.library.service import capture
+
+
+def save(
+    text: Annotated[str | None, typer.Argument(help="A thought or an address; - or nothing reads standard input.", metavar="TEXT")] = None,
+    *,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="May be given several times.")] = None,
+    enrich: Annotated[bool, typer.Option("--enrich/--no-enrich", help="Let the assistant describe it, or file it as it is.")] = True,
+    user: AsUser = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Save a text or an address to the library and print its id, and only that, on standard output.
+
+    Several addresses, one a line, are as many items. A running server describes them; without one they wait for the next start.
+    """
+    settings = command_settings(data_dir)
+    if text in (None, "-"):
+        text = sys.stdin.read()
+
+    async def run(rt: Runtime) -> list[ItemOut]:
+        texts = split(text or "")
+        if not texts:
+            raise EmptyText
+        wishes = [checked(ItemCreate, text=one, enrich=enrich, new_tags=tag or []) for one in texts]
+        person = await acting(rt, user)
+        async with rt.db.write() as session:
+            made = [await capture(session, rt, person, wish) for wish in wishes]
+            return await cards_of(session, [one.item for one in made])
+
+    for item in on_data(settings, run):
+        if as_json:
+            print_json(item)
+        else:
+            typer.echo(str(item.id))
+            if item.duplicate_of is not None:
+                typer.secho(f"You have this page already, as {item.duplicate_of}.", err=True)

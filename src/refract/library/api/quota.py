@@ -1,0 +1,39 @@
+"""What is left of the assistant's budget, and giving somebody more for a day."""
+
+from fastapi import Response
+
+from refract.core.schema import Id
+from refract.identity import audit
+from refract.identity.actors import Admin, Reader
+from refract.identity.errors import AdministratorsOnly
+from refract.identity.models import User
+from refract.library import quota
+from refract.library.edge import ASKING, GUARDED
+from refract.library.errors import NoSuchPerson
+from refract.library.schemas import QuotaOut, QuotaOverride
+from refract.web.problems import problems
+from refract.web.toolkit import Rt, api_router
+
+router = api_router("/me/quota", "me")
+admin_router = api_router("/admin/users/{user_id}/quota", "admin")
+
+
+@router.get("", responses=GUARDED)
+async def read_quota(actor: Reader, rt: Rt, response: Response) -> QuotaOut:
+    """Today's budget of model descriptions, by UTC."""
+    async with rt.db.read() as session:
+        standing = await quota.standing(session, rt, actor.user)
+    response.headers.update(standing.headers)
+    return QuotaOut.model_validate(standing)
+
+
+@admin_router.put("", responses=problems(*ASKING, AdministratorsOnly, NoSuchPerson))
+async def set_quota(user_id: Id, wish: QuotaOverride, actor: Admin, rt: Rt) -> QuotaOut:
+    """Give a person another limit for one day, or their plan's again. The answer is how they stand today."""
+    async with rt.db.write() as session:
+        user = await session.get(User, user_id)
+        if user is None:
+            raise NoSuchPerson
+        await quota.set_limit(session, rt, user_id, wish.day, wish.limit)
+        await audit.note(session, rt, "quota.changed", actor=actor.user, target=str(user_id), detail=f"{wish.day}: {wish.limit}")
+        return QuotaOut.model_validate(await quota.standing(session, rt, user))

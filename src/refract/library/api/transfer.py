@@ -1,0 +1,230 @@
+"""Bringing bookmarks along, and taking the library away."""
+
+import asyncio
+import io
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+from sqlalchemy import select
+
+from refract.core.db import ReadSession
+from refract.core.page import Cursors, InvalidCursor, Page, after
+from refract.core.schema import Id, Output
+from refract.core.text import shown
+from refract.identity import audit
+from refract.identity.actors import Reader, Writer
+from refract.library.edge import ASKING
+from refract.library.errors import ImportNotFound, ImportNotOpen
+from refract.library.exporting import MEDIA_TYPES, Format, library_as
+from refract.library.import_jobs import roll_back_later, run_later
+from refract.library.import_models import Import, ImportRow, ImportStatus, RowOutcome
+from refract.library.importing import Kind, Row, open_rows
+from refract.library.importing.bring import add_rows, begin, stop, try_out
+from refract.library.importing.judging import Earlier
+from refract.library.importing.rollback import begin_rollback
+from refract.links.importing import UnreadableFile
+from refract.web.problems import BodyTooLarge, problems
+from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
+
+router = api_router("/library", "library")
+_SLICE = 500
+MOST_TOLD = 1_000
+_FILE = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}}
+
+
+class ImportOut(Output):
+    """An import, and how far it is."""
+
+    id: Id | None
+    kind: Kind
+    name: str | None
+    status: ImportStatus | None = Field(description="Null for a dry run.")
+    total: int
+    created: int
+    existing: int
+    refused: int
+    waiting: int
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class ImportRowOut(Output):
+    number: int
+    place: str = Field(description="Where in the file.", examples=["line 12"])
+    shown: str
+    outcome: RowOutcome
+    why: str | None
+    item_id: Id | None
+
+
+class ImportRows(Output):
+    items: list[ImportRowOut]
+    next_cursor: str | None
+
+
+class ImportPage(Output):
+    items: list[ImportOut]
+    next_cursor: str | None
+
+
+class ImportBegun(ImportOut):
+    """An import that has begun; or, of a dry run, everything that would become of the rows."""
+
+    rows: list[ImportRowOut] = Field(description="The rows of a dry run, at most 1,000.")
+
+
+@router.post(
+    "/imports",
+    status_code=202,
+    responses=problems(*ASKING, UnreadableFile, BodyTooLarge)
+    | {200: {"model": ImportBegun, "description": "A dry run: nothing was changed."}},
+    openapi_extra=_FILE,
+)
+async def import_file(
+    request: Request,
+    actor: Writer,
+    rt: Rt,
+    response: Response,
+    kind: Annotated[Kind, Query(description="What wrote the file; `auto` finds out.")] = Kind.AUTO,
+    name: Annotated[str | None, Query(max_length=255, description="What to call it, such as the file's name.")] = None,
+    dry_run: Annotated[bool, Query(description="Say what would happen, and change nothing.")] = False,
+    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+) -> ImportBegun:
+    """Bring bookmarks: the body is the file. Rows become items in the background; addresses that are here already are left alone."""
+    body = await request.body()
+    rows, found = await asyncio.to_thread(_read, body, kind)
+    now = rt.clock.now()
+    if dry_run:
+        response.status_code = 200
+        async with rt.db.read() as session:
+            return await _tried(session, actor.user.id, rows, found, name, now)
+    async with rt.db.write() as session:
+        one = await begin(session, rt, actor.user.id, found, name)
+        for start in range(0, len(rows), _SLICE):
+            await add_rows(session, one, rows[start : start + _SLICE])
+        await run_later(session, rt, one.id)
+        await audit.note(session, rt, "library.import", actor=actor.user, target=str(one.id))
+        return ImportBegun(**_shown(one).model_dump(), rows=[])
+
+
+@router.get("/imports", responses=problems(*ASKING, InvalidCursor))
+async def list_imports(actor: Reader, rt: Rt, limit: Limit = PAGE, cursor: Cursor = None) -> ImportPage:
+    """My imports, the latest first."""
+    question, cursors = ["imports", actor.user.id], Cursors(rt.secret)
+    wanted = select(Import).where(Import.user_id == actor.user.id)
+    if cursor:
+        wanted = wanted.where(after([Import.id], cursors.read(question, cursor), descending=True))
+    async with rt.db.read() as session:
+        rows = list(await session.scalars(wanted.order_by(Import.id.desc()).limit(limit + 1)))
+    page: Page[Import] = cursors.page(question, rows, limit, lambda one: [one.id])
+    return ImportPage(items=[_shown(one) for one in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/imports/{import_id}", responses=problems(*ASKING, ImportNotFound))
+async def read_import(import_id: Id, actor: Reader, rt: Rt) -> ImportOut:
+    """How far an import is."""
+    async with rt.db.read() as session:
+        return _shown(await _mine(session, actor.user.id, import_id))
+
+
+@router.get("/imports/{import_id}/rows", responses=problems(*ASKING, ImportNotFound, InvalidCursor))
+async def list_import_rows(
+    import_id: Id,
+    actor: Reader,
+    rt: Rt,
+    limit: Limit = PAGE,
+    cursor: Cursor = None,
+    outcome: Annotated[RowOutcome | None, Query(description="Only rows of which this became.")] = None,
+) -> ImportRows:
+    """What became of each row, in the order of the file."""
+    question, cursors = ["import", import_id, outcome], Cursors(rt.secret)
+    wanted = select(ImportRow).where(ImportRow.import_id == import_id)
+    if outcome is not None:
+        wanted = wanted.where(ImportRow.outcome == outcome)
+    if cursor:
+        wanted = wanted.where(after([ImportRow.number], cursors.read(question, cursor), descending=False))
+    async with rt.db.read() as session:
+        await _mine(session, actor.user.id, import_id)
+        rows = list(await session.scalars(wanted.order_by(ImportRow.number).limit(limit + 1)))
+    page: Page[ImportRow] = cursors.page(question, rows, limit, lambda row: [row.number])
+    return ImportRows(items=[ImportRowOut.model_validate(row) for row in page.items], next_cursor=page.next_cursor)
+
+
+@router.post("/imports/{import_id}/stop", responses=problems(*ASKING, ImportNotFound))
+async def stop_import(
+    import_id: Id,
+    actor: Writer,
+    rt: Rt,
+    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+) -> ImportOut:
+    """Go no further with an import; what is done stays. Bring the file again to go on."""
+    async with rt.db.write() as session:
+        return _shown(await stop(session, await _mine(session, actor.user.id, import_id), rt.clock.now()))
+
+
+@router.post("/imports/{import_id}/rollback", status_code=202, responses=problems(*ASKING, ImportNotFound, ImportNotOpen))
+async def roll_back_import(
+    import_id: Id,
+    actor: Writer,
+    rt: Rt,
+    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+) -> ImportOut:
+    """Remove every item that an import brought, and the tags that came with it alone. It ends an import that is running."""
+    async with rt.db.write() as session:
+        one = await begin_rollback(session, await _mine(session, actor.user.id, import_id), rt.clock.now())
+        await roll_back_later(session, rt, import_id)
+        await audit.note(session, rt, "library.import_rolled_back", actor=actor.user, target=str(import_id))
+        return _shown(one)
+
+
+@router.get("/export", response_class=StreamingResponse, responses=problems(*ASKING))
+async def export_library(
+    actor: Reader,
+    rt: Rt,
+    format: Annotated[Format, Query(description="`json` holds everything; `html` is a bookmark file for every browser.")] = Format.JSON,  # noqa: A002
+) -> StreamingResponse:
+    """My whole library as a file, which `POST /library/imports` reads again."""
+    name = f"refract-library-{rt.clock.now():%Y-%m-%d}.{format}"
+    pieces = (piece.encode() async for piece in library_as(rt, actor.user.id, format))
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
+    return StreamingResponse(pieces, media_type=MEDIA_TYPES[format], headers=headers)
+
+
+def _read(body: bytes, kind: Kind) -> tuple[list[Row], Kind]:
+    rows = open_rows(io.BytesIO(body), kind)
+    return list(rows), rows.kind
+
+
+async def _tried(session: ReadSession, user_id: int, rows: list[Row], kind: Kind, name: str | None, now: datetime) -> ImportBegun:
+    earlier = Earlier()
+    told: list[ImportRowOut] = []
+    outcomes: list[RowOutcome] = []
+    for start in range(0, len(rows), _SLICE):
+        some = rows[start : start + _SLICE]
+        verdicts = await try_out(session, user_id, some, earlier, now)
+        outcomes += [verdict.outcome for verdict in verdicts]
+        for number, (row, verdict) in enumerate(zip(some, verdicts, strict=True), start=start + 1):
+            if len(told) < MOST_TOLD:
+                told.append(ImportRowOut(number=number, place=row.where, shown=shown(row.text, 200), outcome=verdict.outcome,
+                                         why=verdict.why, item_id=verdict.item_id))  # fmt: skip
+    created, existing, refused = (outcomes.count(one) for one in (RowOutcome.CREATED, RowOutcome.EXISTS, RowOutcome.REFUSED))
+    return ImportBegun(id=None, kind=kind, name=name, status=None, total=len(rows), created=created, existing=existing, refused=refused,
+                       waiting=0, created_at=now, finished_at=None, rows=told)  # fmt: skip
+
+
+async def _mine(session: ReadSession, user_id: int, import_id: int) -> Import:
+    one = await session.scalar(select(Import).where(Import.id == import_id, Import.user_id == user_id))
+    if one is None:
+        raise ImportNotFound
+    return one
+
+
+def _shown(one: Import) -> ImportOut:
+    waiting = one.total - one.created - one.existing - one.refused if one.status == ImportStatus.RUNNING else 0
+    return ImportOut(
+        id=one.id, kind=Kind(one.kind), name=one.name, status=ImportStatus(one.status), total=one.total, created=one.created,
+        existing=one.existing, refused=one.refused, waiting=waiting, created_at=one.created_at, finished_at=one.finished_at,
+    )  # fmt: skip

@@ -1,0 +1,53 @@
+"""What a person has done so far, read for one description."""
+
+from sqlalchemy import select
+
+from refract.core.db import ReadSession
+from refract.library import queries
+from refract.library.enrich.material import Background, Neighbour, Rule
+from refract.library.enrich.offline import words_of
+from refract.library.models import Item, ItemStatus, ItemTag, Suggestion, SuggestionStatus
+from refract.tags.models import Tag, TagAlias
+
+MOST_TAGS = 1_000
+MOST_NEIGHBOURS = 300
+_GLANCE = 800
+
+
+async def background_of(session: ReadSession, user_id: int, item_id: int) -> Background:
+    """Their tags, rules and latest confirmed items: bounded, whatever the size of the library."""
+    live = select(Tag).where(Tag.space == user_id, Tag.deleted_at.is_(None)).order_by(Tag.usage_count.desc(), Tag.id).limit(MOST_TAGS)
+    vocabulary = {tag.key: tag.name for tag in await session.scalars(live)}
+    merged = select(TagAlias.key, Tag.name).join(Tag, Tag.id == TagAlias.tag_id).where(TagAlias.space == user_id).limit(MOST_TAGS)
+    rules = [Rule(rule.pattern, tuple(rule.tags)) for rule in await queries.rules_of(session, user_id)]
+    return Background(
+        vocabulary=vocabulary,
+        aliases={key: name for key, name in (await session.execute(merged)).all()},  # noqa: C416 - rows are no pairs to mypy
+        rules=rules,
+        neighbours=await _neighbours(session, user_id, item_id),
+        unwanted=await _unwanted(session, user_id, item_id),
+    )
+
+
+async def _neighbours(session: ReadSession, user_id: int, item_id: int) -> list[Neighbour]:
+    newest = (
+        select(Item.id, Item.title, Item.summary, Item.text)
+        .where(Item.user_id == user_id, Item.status == ItemStatus.ARCHIVED, Item.id != item_id)
+        .order_by(Item.confirmed_at.desc(), Item.id.desc())
+        .limit(MOST_NEIGHBOURS)
+    )
+    rows = (await session.execute(newest)).all()
+    tags: dict[int, list[str]] = {row.id: [] for row in rows}
+    if rows:
+        borne = select(ItemTag.item_id, Tag.name).join(Tag, Tag.id == ItemTag.tag_id).where(ItemTag.item_id.in_(list(tags)))
+        for number, name in (await session.execute(borne)).all():
+            tags[number].append(name)
+    return [
+        Neighbour(words_of(row.title or "", row.summary or "", row.text[:_GLANCE]), tuple(tags[row.id])) for row in rows if tags[row.id]
+    ]
+
+
+async def _unwanted(session: ReadSession, user_id: int, item_id: int) -> frozenset[str]:
+    refused = select(Suggestion.normalised_name).where(Suggestion.user_id == user_id, Suggestion.status == SuggestionStatus.REJECTED)
+    borne = select(Tag.key).join(ItemTag, ItemTag.tag_id == Tag.id).where(ItemTag.item_id == item_id)
+    return frozenset(await session.scalars(refused.distinct())) | frozenset(await session.scalars(borne))

@@ -1,0 +1,76 @@
+"""A summary of a text's own sentences: those that share most with the rest and with the title, and least with each other."""
+
+import re
+from collections import Counter
+
+from refract.library.enrich.words import is_cjk, meaningful, sentences, tokens
+
+LONGEST = 500
+_MOST_SENTENCES = 3
+_CONSIDERED = 120
+_BOILERPLATE = re.compile(
+    r"cookie|subscribe|sign up|newsletter|all rights reserved|privacy policy|enable javascript|log ?in|click here|©|订阅|登录|版权所有",
+    re.IGNORECASE,
+)
+
+
+def summarise(text: str, title: str = "", description: str | None = None) -> str | None:
+    """At most 500 characters; None where the text says no more than its title already does."""
+    if description and len(description) >= 80 and not _BOILERPLATE.search(description):
+        return cut(description)
+    found = _usable(text, title)
+    if not found:
+        return cut(description) if description and not _BOILERPLATE.search(description) else None
+    chosen = _choose(found, set(meaningful(tokens(title))))
+    return cut(("" if is_cjk(text) else " ").join(sentence for _, sentence in sorted(chosen)))
+
+
+def cut(text: str, most: int = LONGEST) -> str:
+    """Short enough, at the end of a word where there is one."""
+    text = " ".join(text.split())
+    if len(text) <= most:
+        return text
+    head = text[: most - 1]
+    space = head.rfind(" ")
+    return f"{(head[:space] if space > most * 0.6 else head).rstrip(' ,;:')}…"
+
+
+def _usable(text: str, title: str) -> list[tuple[int, str, list[str]]]:
+    cjk = is_cjk(text)
+    seen: set[str] = set()
+    found = []
+    for at, sentence in enumerate(sentences(text)[:_CONSIDERED]):
+        words = meaningful(tokens(sentence))
+        short = len(sentence) < (10 if cjk else 40)
+        if short or len(words) < 4 or sentence in seen or _BOILERPLATE.search(sentence) or sentence.strip(" .") == title.strip(" ."):
+            continue
+        seen.add(sentence)
+        found.append((at, sentence, words))
+    return found
+
+
+def _choose(found: list[tuple[int, str, list[str]]], title: set[str]) -> list[tuple[int, str]]:
+    frequency = Counter(word for _, _, words in found for word in set(words))
+    score = {at: _score(place, words, frequency, title) for place, (at, _, words) in enumerate(found)}
+    chosen: list[tuple[int, str, set[str]]] = []
+    left = {at: (sentence, set(words)) for at, sentence, words in found}
+    room = LONGEST
+    while left and len(chosen) < _MOST_SENTENCES:
+        best = max(left, key=lambda at: score[at] * (1 - max((_shared(left[at][1], words) for *_, words in chosen), default=0)))
+        sentence, words = left.pop(best)
+        if len(sentence) <= room or not chosen:
+            chosen.append((best, sentence, words))
+            room -= len(sentence) + 1
+        if room < 60:
+            break
+    return [(at, sentence) for at, sentence, _ in chosen]
+
+
+def _score(place: int, words: list[str], frequency: Counter[str], title: set[str]) -> float:
+    """What it shares with other sentences, per word so that length does not win, more for the title's words and for an early place."""
+    shared = sum(frequency[word] - 1 + (2 if word in title else 0) for word in set(words))
+    return (shared + 0.5) / (len(words) + 4) * (1.5 if place == 0 else 1.2 if place < 3 else 1.0)
+
+
+def _shared(one: set[str], other: set[str]) -> float:
+    return len(one & other) / max(1, min(len(one), len(other)))

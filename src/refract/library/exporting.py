@@ -1,0 +1,149 @@
+"""A person's library as a file: everything as JSON, or addresses for every browser. What is written here, `library/importing` reads."""
+
+import html
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import select
+
+from refract.core.db import ReadSession
+from refract.core.runtime import Runtime
+from refract.library.importing.pages import FIELDS
+from refract.library.importing.systems import NOTE
+from refract.library.models import Item, ItemPage, ItemStatus
+from refract.library.tagging import tags_of
+from refract.tags.models import Tag
+from refract.tags.personal import aliases_of
+
+PAGE = 200
+MEDIA_TYPES = {"json": "application/json", "html": "text/html; charset=utf-8"}
+
+
+class Format(StrEnum):
+    JSON = "json"
+    HTML = "html"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An item with everything about it."""
+
+    item: Item
+    tags: Sequence[Tag]
+    page: ItemPage | None
+
+
+async def library_as(rt: Runtime, user_id: int, form: Format) -> AsyncIterator[str]:
+    """The text of the file, piece by piece. Each page is read by itself, so nothing is locked or kept for long."""
+    writer = _Json() if form is Format.JSON else _Html()
+    yield writer.head()
+    async with rt.db.read() as session:
+        tags = await _tags(session, user_id)
+    yield writer.tags(tags)
+    async for entries in pages_of_entries(rt, user_id, with_pages=form is Format.JSON):
+        yield writer.items(entries)
+    yield writer.tail()
+
+
+async def pages_of_entries(rt: Runtime, user_id: int, *, with_pages: bool) -> AsyncIterator[Sequence[Entry]]:
+    """All items that are not discarded, in the order of their ids."""
+    last = -1
+    while True:
+        async with rt.db.read() as session:
+            question = select(Item).where(Item.user_id == user_id, Item.id > last, Item.status != ItemStatus.DISCARDED)
+            items = list(await session.scalars(question.order_by(Item.id).limit(PAGE)))
+            ids = [item.id for item in items]
+            tags = await tags_of(session, ids)
+            pages = await _pages(session, ids) if with_pages else {}
+        if not items:
+            return
+        last = items[-1].id
+        yield [Entry(item, tags[item.id], pages.get(item.id)) for item in items]
+
+
+async def _pages(session: ReadSession, item_ids: Sequence[int]) -> dict[int, ItemPage]:
+    return {page.item_id: page for page in await session.scalars(select(ItemPage).where(ItemPage.item_id.in_(item_ids)))}
+
+
+async def _tags(session: ReadSession, user_id: int) -> list[dict[str, Any]]:
+    tags = list(await session.scalars(select(Tag).where(Tag.space == user_id, Tag.deleted_at.is_(None)).order_by(Tag.key)))
+    aliases = await aliases_of(session, [tag.id for tag in tags])
+    return [{"name": tag.name, "color": tag.color, "aliases": aliases[tag.id]} for tag in tags]
+
+
+def record(entry: Entry) -> dict[str, Any]:
+    """Everything an item has."""
+    item, page = entry.item, entry.page
+    return {
+        "text": item.text, "url": item.url, "title": item.title, "summary": item.summary, "type": item.type, "status": item.status,
+        "enrichment": item.enrichment, "created_at": _moment(item.created_at), "updated_at": _moment(item.updated_at),
+        "confirmed_at": _moment(item.confirmed_at), "tags": [tag.name for tag in entry.tags],
+        "page": {name: _plain(getattr(page, name)) for name in FIELDS} if page is not None else None,
+    }  # fmt: skip
+
+
+class _Json:
+    """One object: tags with colours and aliases, then items, one a line."""
+
+    def __init__(self) -> None:
+        self._first = True
+
+    def head(self) -> str:
+        return '{"format": "refract-library", "version": 1, "tags": ['
+
+    def tags(self, tags: Sequence[Mapping[str, Any]]) -> str:
+        return ",".join(f"\n{json.dumps(tag, ensure_ascii=False)}" for tag in tags) + '\n], "items": ['
+
+    def items(self, entries: Sequence[Entry]) -> str:
+        lines = [json.dumps(record(entry), ensure_ascii=False) for entry in entries]
+        before, self._first = "" if self._first else ",", False
+        return before + ",".join(f"\n{line}" for line in lines)
+
+    def tail(self) -> str:
+        return "\n]}\n"
+
+
+class _Html:
+    """A bookmark file. A note is an address that holds its text; moments stand beside the seconds that browsers know."""
+
+    def head(self) -> str:
+        return (
+            "<!DOCTYPE NETSCAPE-Bookmark-file-1>\n"
+            '<META HTTP-EQUIV="Content-Type" CONTENT="text/html; charset=UTF-8">\n<TITLE>Bookmarks</TITLE>\n<H1>Bookmarks</H1>\n<DL><p>\n'
+        )
+
+    def tags(self, tags: Sequence[Mapping[str, Any]]) -> str:  # noqa: ARG002 - such a file has no place for them
+        return ""
+
+    def items(self, entries: Sequence[Entry]) -> str:
+        return "".join(self._one(entry) for entry in entries)
+
+    def _one(self, entry: Entry) -> str:
+        item = entry.item
+        facts = {
+            "HREF": item.url or NOTE + quote(item.text, safe=""),
+            "ADD_DATE": str(int(item.created_at.timestamp())),
+            "CREATED_AT": _moment(item.created_at),
+            "CONFIRMED_AT": _moment(item.confirmed_at),
+            "WAITING": None if item.status == ItemStatus.ARCHIVED else "1",
+            "TAGS": ",".join(tag.name for tag in entry.tags) or None,
+        }
+        inside = " ".join(f'{name}="{html.escape(value)}"' for name, value in facts.items() if value is not None)
+        about = f"<DD>{html.escape(item.summary)}\n" if item.summary else ""
+        return f"<DT><A {inside}>{html.escape(item.title or '')}</A>\n{about}"
+
+    def tail(self) -> str:
+        return "</DL><p>\n"
+
+
+def _plain(value: Any) -> Any:
+    return _moment(value) if isinstance(value, datetime) else value
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return moment.isoformat().replace("+00:00", "Z") if moment else None

@@ -1,0 +1,179 @@
+"""Netscape bookmark files, which every browser writes and no standard describes, taken from a stream one by one.
+
+Nothing is built of the document: not a tree, so it may be nested as deep as it likes, and no more of it is in memory than one bookmark.
+"""
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TextIO
+
+CHUNK = 64 * 1024
+LONGEST_TAG = 512 * 1024
+"""Characters: icons stand inside the tags."""
+_LONGEST_WORDS = 20_000
+_DEEPEST = 32
+_END = re.compile(r"""(?>[^>"']+|"[^"]*"|'[^']*')*+>""")
+_NAME = re.compile(r"(/?)([a-zA-Z][a-zA-Z0-9]*)")
+_ATTRIBUTE = re.compile(r"""([^\s=>"'/]++)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>"']++)))?""")
+
+
+@dataclass(slots=True)
+class Entry:
+    """A bookmark as the file has it: its attributes by small name, its words, and the folders it lies in."""
+
+    number: int
+    attributes: dict[str, str]
+    folders: Sequence[str]
+    title: str = ""
+    description: str = ""
+
+
+@dataclass(slots=True)
+class _Folder:
+    name: str
+    special: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Words between tags, or a tag."""
+
+    words: str = ""
+    tag: str = ""
+    closing: bool = False
+    inside: str = ""
+
+
+class Broken(Exception):
+    """From where on a file makes no sense; the message is for people."""
+
+
+@dataclass(slots=True)
+class Bookmarks:
+    """The bookmarks of a file, in its order."""
+
+    text: TextIO
+    _stack: list[_Folder] = field(default_factory=list)
+    _opened: _Folder | None = None
+    _entry: Entry | None = None
+    _into: str = ""
+    _count: int = 0
+    _too_deep: int = 0
+
+    def entries(self) -> Iterator[Entry]:
+        """Raises `Broken` where it can go no further; what came before is good."""
+        broken: Broken | None = None
+        try:
+            for piece in _pieces(self.text):
+                if piece.words:
+                    self._take(html.unescape(piece.words))
+                elif (done := self._turn(piece)) is not None:
+                    yield done
+        except Broken as wrong:
+            broken = wrong
+        if self._entry is not None:
+            yield self._entry
+        if broken is not None:
+            raise broken
+
+    def _take(self, words: str) -> None:
+        if self._into == "folder" and self._opened is not None:
+            self._opened.name = (self._opened.name + words)[:200]
+        elif self._entry is not None and self._into == "title":
+            self._entry.title = (self._entry.title + words)[:_LONGEST_WORDS]
+        elif self._entry is not None and self._into == "description":
+            self._entry.description = (self._entry.description + words)[:_LONGEST_WORDS]
+
+    def _turn(self, piece: _Piece) -> Entry | None:
+        """What a tag changes; a bookmark that is complete now."""
+        tag = piece.tag
+        if tag == "br" and self._into == "description":
+            self._take("\n")
+        if tag not in ("a", "h3", "dl", "dd", "dt"):
+            return None
+        if piece.closing:
+            return self._closed(tag)
+        if tag == "dd":
+            self._into = "description"
+            return None
+        done, self._entry, self._into = self._entry, None, ""
+        if tag == "a":
+            self._count += 1
+            folders = [folder.name.strip() for folder in self._stack if folder.name.strip() and not folder.special]
+            self._entry, self._into = Entry(self._count, attributes(piece.inside), folders), "title"
+        elif tag == "h3":
+            named = attributes(piece.inside)
+            self._opened, self._into = _Folder("", bool(named.keys() & {"personal_toolbar_folder", "unfiled_bookmarks_folder"})), "folder"
+        elif tag == "dl":
+            self._descend()
+        return done
+
+    def _closed(self, tag: str) -> Entry | None:
+        if tag in ("a", "h3"):
+            self._into = ""
+        elif tag == "dl":
+            done, self._entry, self._into = self._entry, None, ""
+            if self._too_deep:
+                self._too_deep -= 1
+            elif self._stack:
+                self._stack.pop()
+            return done
+        return None
+
+    def _descend(self) -> None:
+        """A list belongs to the heading before it; the outermost has none."""
+        folder, self._opened = self._opened or _Folder("", special=True), None
+        if len(self._stack) < _DEEPEST:
+            self._stack.append(folder)
+        else:
+            self._too_deep += 1
+
+
+def attributes(inside: str) -> dict[str, str]:
+    """The attributes of a tag, the first of each name."""
+    found: dict[str, str] = {}
+    for name, double, single, bare in _ATTRIBUTE.findall(inside):
+        found.setdefault(name.lower(), html.unescape(double or single or bare))
+    return found
+
+
+def _pieces(text: TextIO) -> Iterator[_Piece]:
+    """Words and tags in turn. Every character is looked at a fixed number of times, however the file is broken."""
+    buffer, at = "", 0
+    while True:
+        start = buffer.find("<", at)
+        if start < 0:
+            if at < len(buffer):
+                yield _Piece(words=buffer[at:])
+            buffer, at = text.read(CHUNK), 0
+            if not buffer:
+                return
+            continue
+        if start > at:
+            yield _Piece(words=buffer[at:start])
+        end = _end_of(buffer, start)
+        while end < 0:
+            chunk = text.read(max(CHUNK, len(buffer) - start))
+            if not chunk or len(buffer) - start > LONGEST_TAG:
+                problem = "a tag in it is never closed" if not chunk else "a tag in it is too long"
+                raise Broken(problem)
+            buffer, start = buffer[start:] + chunk, 0
+            end = _end_of(buffer, start)
+        named = _NAME.match(buffer, start + 1)
+        if named is not None:
+            yield _Piece(tag=named[2].lower(), closing=bool(named[1]), inside=buffer[named.end() : end - 1])
+        at = end
+
+
+def _end_of(buffer: str, start: int) -> int:
+    """Behind the `>` of the tag that begins here; -1 when it goes on. Comments and declarations know no quotes."""
+    if buffer.startswith("<!--", start):
+        return buffer.find("-->", start) + 3 if "-->" in buffer[start:] else -1
+    if buffer[start + 1 : start + 2] in ("!", "?"):
+        return buffer.find(">", start) + 1 or -1
+    if start + 1 < len(buffer) and not (buffer[start + 1].isalpha() or buffer[start + 1] == "/"):
+        return start + 1  # a sign, not a tag
+    found = _END.match(buffer, start + 1)
+    return found.end() if found else -1

@@ -1,0 +1,32 @@
+"""The saved page of an item, in files of ours."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from refract.library.importing.rows import BadRow, Bookmark, moment, plain
+from refract.library.reader import sanitised
+
+FIELDS = (
+    "url", "canonical_url", "title", "description", "author", "site", "language", "published_at", "image_url", "keywords", "text", "html",
+    "fetched_at",
+)  # fmt: skip
+_LONGEST = {"title": 255, "author": 255, "site": 255, "language": 10}
+_MOST = 2_000_000
+
+
+def page_row(item_id: int, row: Bookmark, now: datetime) -> dict[str, Any] | None:
+    """A row of `item_pages`, or nothing where the file has no page that makes sense. Its HTML is sanitised like any foreign one."""
+    if not isinstance(row.page, Mapping):
+        return None
+    page = row.page
+    try:
+        words = {name: plain(page.get(name))[: _LONGEST.get(name, _MOST)] or None for name in FIELDS if name != "keywords"}
+    except BadRow:
+        return None
+    keywords = page.get("keywords")
+    return {
+        **words, "item_id": item_id, "url": words["url"] or row.text, "text": words["text"] or "", "html": sanitised(words["html"] or ""),
+        "keywords": [str(word)[:50] for word in keywords[:50]] if isinstance(keywords, list) else [],
+        "published_at": moment(page.get("published_at")), "fetched_at": moment(page.get("fetched_at")) or now,
+    }  # fmt: skip

@@ -1,0 +1,72 @@
+"""Taking an import back: its items, and the tags that it brought and nobody uses."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, func, select
+
+from refract.core.db import WriteSession
+from refract.core.runtime import Runtime
+from refract.library.errors import ImportNotOpen
+from refract.library.import_models import Import, ImportRow, ImportStatus
+from refract.library.importing.bring import stop
+from refract.library.models import Item, ItemTag
+from refract.tags import personal
+from refract.tags.models import Tag, TagAlias
+from refract.tags.service import count_use
+
+SLICE = 200
+_UNSYNCHRONISED: dict[str, Any] = {"synchronize_session": False}
+
+
+async def begin_rollback(session: WriteSession, one: Import, now: datetime) -> Import:
+    """From now on nothing is added to the import; what it brought goes, slice by slice."""
+    held = await stop(session, one, now)
+    if held.status == ImportStatus.ROLLED_BACK:
+        raise ImportNotOpen(status="rolled back", remedy="there is nothing left of it")
+    held.status = ImportStatus.ROLLING_BACK
+    return held
+
+
+async def roll_back_slice(rt: Runtime, import_id: int) -> bool:
+    """Remove some items of an import; whether there may be more. Committed when this returns."""
+    async with rt.db.write() as session:
+        row = select(Import).where(Import.id == import_id).with_for_update().execution_options(populate_existing=True)
+        one = await session.scalar(row)
+        if one is None or one.status != ImportStatus.ROLLING_BACK:
+            return False
+        some = list(await session.scalars(select(Item.id).where(Item.import_id == import_id).order_by(Item.id).limit(SLICE)))
+        if some:
+            await remove_items(session, rt, one.user_id, some)
+            return True
+        await _remove_tags(session, rt, one)
+        await session.execute(delete(ImportRow).where(ImportRow.import_id == import_id).execution_options(**_UNSYNCHRONISED))
+        one.status, one.finished_at = ImportStatus.ROLLED_BACK, rt.clock.now()
+        return False
+
+
+async def remove_items(session: WriteSession, rt: Runtime, user_id: int, item_ids: Collection[int]) -> None:
+    """Remove items with everything about them, as if they had never been; the counts of their tags follow."""
+    borne = select(ItemTag.tag_id).where(ItemTag.item_id.in_(item_ids))
+    await personal.hold(session, user_id, set(await session.scalars(borne)))
+    counts = select(ItemTag.tag_id, func.count()).where(ItemTag.item_id.in_(item_ids)).group_by(ItemTag.tag_id)
+    changes = {tag_id: -number for tag_id, number in (await session.execute(counts)).all()}
+    await session.execute(delete(Item).where(Item.id.in_(item_ids)).execution_options(**_UNSYNCHRONISED))
+    await count_use(session, changes, rt.clock.now())
+
+
+async def _remove_tags(session: WriteSession, rt: Runtime, one: Import) -> None:
+    """New tags vanish and revived ones are deleted again, where nothing bears them and no name means them since."""
+    made = {int(number) for number in one.made_tags["made"]}
+    revived = {int(number) for number in one.made_tags["revived"]}
+    held = await personal.hold(session, one.user_id, made | revived)
+    unused = [tag for tag in held.values() if not tag.usage_count]
+    vanishing = [tag.id for tag in unused if tag.id in made]
+    meant = select(TagAlias.tag_id).where(TagAlias.tag_id.in_(vanishing), TagAlias.created_at < one.created_at)
+    kept = set(await session.scalars(meant)) if vanishing else set()
+    await session.execute(delete(Tag).where(Tag.id.in_(set(vanishing) - kept)).execution_options(**_UNSYNCHRONISED))
+    for tag in unused:
+        if tag.id in revived and tag.deleted_at is None:
+            tag.deleted_at = rt.clock.now()
+    await session.flush()

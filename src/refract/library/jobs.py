@@ -1,0 +1,179 @@
+"""Describing items in the background: read – work – write. Slow work holds no transaction."""
+
+import asyncio
+import random
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+from sqlalchemy import select
+
+from refract.core.net import FetchError
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.identity.schemas import Preferences
+from refract.jobs.errors import TryAgain
+from refract.jobs.models import DEFAULT_TRIES, Job, JobStatus
+from refract.jobs.queue import finish
+from refract.jobs.registry import handles
+from refract.jobs.schedule import Every
+from refract.library import service
+from refract.library.enrich.gather import background_of
+from refract.library.enrich.material import Background, Extracted, Material, Proposal
+from refract.library.enrich.model import Model, ModelFailed
+from refract.library.enrich.offline import describe
+from refract.library.fetching import Reader
+from refract.library.models import Item, ItemPage, ItemStatus, ItemType
+from refract.library.notes import Note
+from refract.library.payloads import EnrichItem, FailStuckItems
+from refract.library.queries import locked_item
+
+TRIES = DEFAULT_TRIES
+BUDGET_SECONDS = 900.0
+PAUSE_SECONDS = (2.0, 8.0)
+_log = structlog.get_logger("refract.library")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What an item's description starts from."""
+
+    user_id: int
+    text: str
+    url: str | None
+    preferences: Preferences
+    paid: bool
+    page: Extracted | None
+
+
+@handles(EnrichItem, tries=TRIES, budget=BUDGET_SECONDS)
+async def enrich_item(rt: Runtime, job: EnrichItem) -> None:
+    """Propose a title, a summary and tags; the person decides."""
+    task = await _task(rt, job)
+    if task is None:
+        return  # discarded, confirmed or erased while it waited
+    asking = task.paid and rt.settings.model_url is not None and task.preferences.suggestions
+    if job.resumed and asking and rt.part(Model).busy:
+        await _later(rt, job)
+        return
+    page = task.page
+    if task.url is not None and page is None:
+        try:
+            page = await rt.part(Reader).read(task.url)
+        except FetchError as wrong:
+            await _not_fetched(rt, job, wrong)
+            return
+    material = Material(task.text, task.url, page, task.preferences.language)
+    async with rt.db.read() as session:
+        background = await background_of(session, task.user_id, job.item_id)
+    offline = await asyncio.to_thread(describe, material, background, suggesting=task.preferences.suggestions)
+    if asking and not job.resumed:
+        if not await _first_word(rt, job, offline, page if task.page is None else None):
+            return
+        if rt.part(Model).busy:
+            await _later(rt, job)
+            return
+    proposal, note = await _model_says(rt, material, background, offline) if asking else (offline, None)
+    await _last_word(rt, job, proposal, page if not asking and task.page is None else None, note, asking=asking)
+
+
+async def _task(rt: Runtime, job: EnrichItem) -> Task | None:
+    async with rt.db.read() as session:
+        item = await session.get(Item, job.item_id)
+        ours = item is not None and (job.claim is None or item.job_id == job.claim.job_id)
+        if item is None or not ours or item.status != ItemStatus.ENRICHING:
+            return None
+        user = await session.get_one(User, item.user_id)
+        again = job.resumed or (job.claim is not None and job.claim.attempt > 1)  # what was read before need not be fetched twice
+        kept = await session.get(ItemPage, item.id) if again else None
+        url = item.url if item.type == ItemType.ARTICLE else None
+        preferences = Preferences.model_validate(user.preferences)
+        return Task(user.id, item.text, url, preferences, item.charged_job_id is not None, _as_extracted(kept) if kept else None)
+
+
+def _as_extracted(kept: ItemPage) -> Extracted:
+    return Extracted(
+        url=kept.url, canonical_url=kept.canonical_url, title=kept.title, description=kept.description, author=kept.author, site=kept.site,
+        language=kept.language, published_at=kept.published_at, image_url=kept.image_url, keywords=tuple(kept.keywords), text=kept.text,
+        html=kept.html,
+    )  # fmt: skip
+
+
+async def _not_fetched(rt: Runtime, job: EnrichItem, wrong: FetchError) -> None:
+    """Try again what may pass by itself; else, or the third time, the item says so. What was fetched before stays."""
+    attempt = job.claim.attempt if job.claim is not None else TRIES
+    _log.info("page_not_fetched", item=str(job.item_id), kind=wrong.kind, detail=wrong.detail)
+    if wrong.again and attempt < TRIES:
+        raise TryAgain(wrong.kind.upper(), wrong.message) from wrong
+    async with rt.db.write() as session:
+        await finish(session, job)
+        item = await service.may_write(session, job)
+        if item is not None:
+            await service.failed(session, rt, item, wrong.message)
+
+
+async def _first_word(rt: Runtime, job: EnrichItem, offline: Proposal, page: Extracted | None) -> bool:
+    """Show the offline proposal while the model is being asked; False when nobody wants it any more."""
+    async with rt.db.write() as session:
+        item = await service.may_write(session, job)
+        if item is None:
+            return False
+        if page is not None:
+            await service.store_page(session, rt, item, page)
+        await service.proposed(session, rt, item, offline, final=False)
+        return True
+
+
+async def _later(rt: Runtime, job: EnrichItem) -> None:
+    """Come back when the model may have time: a job that waited here would keep its place from all other background work."""
+    async with rt.db.write() as session:
+        await finish(session, job)
+        item = await service.may_write(session, job)
+        if item is not None:
+            pause = timedelta(seconds=random.uniform(*PAUSE_SECONDS))  # noqa: S311 - so that not all come back at once
+            await service.begin_enrichment(session, rt, item, run_at=rt.clock.now() + pause, resumed=True)
+
+
+async def _model_says(rt: Runtime, material: Material, background: Background, offline: Proposal) -> tuple[Proposal, Note | None]:
+    try:
+        return await rt.part(Model).describe(material, background), None
+    except ModelFailed as failed:
+        _log.warning("model_failed", note=failed.note, detail=str(failed))
+        return offline, failed.note
+
+
+async def _last_word(rt: Runtime, job: EnrichItem, proposal: Proposal, page: Extracted | None, note: Note | None, *, asking: bool) -> None:
+    """The job and its proposal are done in one commit, or not at all."""
+    async with rt.db.write() as session:
+        await finish(session, job)
+        item = await service.may_write(session, job)
+        if item is None:
+            return
+        if page is not None:
+            await service.store_page(session, rt, item, page)
+        if note is not None:
+            await service.give_back(session, rt, item, note)
+        elif not asking and item.charged_job_id is not None:  # the model was taken away, or suggestions turned off, after the capture
+            await service.give_back(session, rt, item, Note.MODEL_UNAVAILABLE if rt.settings.model_url is None else Note.SUGGESTIONS_OFF)
+        await service.proposed(session, rt, item, proposal, final=True)
+        await service.confirm_by_itself(session, rt, item)
+
+
+@handles(FailStuckItems)
+async def fail_stuck_items(rt: Runtime, _job: FailStuckItems) -> None:
+    """A job that killed its worker three times is dead, and nobody told its item."""
+    async with rt.db.read() as session:
+        recent = rt.clock.now() - timedelta(days=1)
+        dead = select(Job.id, Job.payload).where(Job.status == JobStatus.DEAD, Job.kind == EnrichItem.kind, Job.finished_at > recent)
+        buried = {int(payload["item_id"]): job_id for job_id, payload in (await session.execute(dead)).all()}
+        waiting = select(Item.id, Item.job_id).where(Item.id.in_(list(buried)), Item.status == ItemStatus.ENRICHING)
+        stuck = [item_id for item_id, job_id in (await session.execute(waiting)).all() if buried[item_id] == job_id] if buried else []
+    for item_id in stuck:
+        async with rt.db.write() as session:
+            item = await locked_item(session, item_id)
+            if item is not None and item.status == ItemStatus.ENRICHING and item.job_id == buried[item_id]:
+                await service.failed(session, rt, item, "The assistant stopped while it was at this.")
+
+
+HANDLERS = (enrich_item, fail_stuck_items)
+PERIODIC = (Every(FailStuckItems(), seconds=60),)

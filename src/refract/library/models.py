@@ -1,0 +1,214 @@
+"""Items, the pages behind them, what was proposed for them, and how each can be taken back."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import JSON, CheckConstraint, Double, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from refract.core.types import TABLE_OPTIONS, Model, long_text, text_key
+
+
+class ItemStatus(StrEnum):
+    ENRICHING = "ENRICHING"
+    READY_TO_CONFIRM = "READY_TO_CONFIRM"
+    ARCHIVED = "ARCHIVED"
+    DISCARDED = "DISCARDED"
+    FAILED = "FAILED"
+
+
+PENDING_STATES = (ItemStatus.ENRICHING, ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED)
+"""What waits for the assistant or for the person."""
+
+
+class ItemType(StrEnum):
+    NOTE = "NOTE"
+    ARTICLE = "ARTICLE"
+
+
+class Enrichment(StrEnum):
+    """Who described an item."""
+
+    AI = "AI"
+    SYSTEM = "SYSTEM"
+    MANUAL = "MANUAL"
+
+
+class FieldSource(StrEnum):
+    """Who wrote a title or a summary. What a person wrote, nobody else touches."""
+
+    USER = "USER"
+    AI = "AI"
+    SYSTEM = "SYSTEM"
+
+
+class SuggestionStatus(StrEnum):
+    PENDING = "PENDING"
+    ACCEPTED = "ACCEPTED"
+    REJECTED = "REJECTED"
+
+
+class SuggestionSource(StrEnum):
+    AI = "AI"
+    SYSTEM = "SYSTEM"
+
+
+class Item(Model):
+    """Something a person captured. Its tags are in `item_tags`, its fetched page in `item_pages`."""
+
+    __tablename__ = "items"
+    __table_args__ = (
+        CheckConstraint("status IN ('ENRICHING', 'READY_TO_CONFIRM', 'ARCHIVED', 'DISCARDED', 'FAILED')", name="status"),
+        CheckConstraint("type IN ('NOTE', 'ARTICLE')", name="type"),
+        CheckConstraint("enrichment IS NULL OR enrichment IN ('AI', 'SYSTEM', 'MANUAL')", name="enrichment"),
+        Index("ix_items_pending", "user_id", "pending", "id"),  # the review queue
+        Index("ix_items_library", "user_id", "status", "confirmed_at", "id"),  # the library, newest first
+        Index("ix_items_type", "user_id", "status", "type", "confirmed_at", "id"),
+        Index("ix_items_url_digest", "user_id", "url_digest"),
+        Index("ix_items_canonical_digest", "user_id", "canonical_digest"),
+        Index("ix_items_import_id", "import_id"),
+        TABLE_OPTIONS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    text: Mapped[str] = mapped_column(Text)  # as captured
+    url: Mapped[str | None] = mapped_column(String(2048))  # of an article, as typed
+    url_digest: Mapped[str | None] = mapped_column(text_key(32))  # of the normalised form: two with one digest are the same page
+    canonical_digest: Mapped[str | None] = mapped_column(text_key(32))  # of the form that the page itself calls its own
+    site: Mapped[str | None] = mapped_column(text_key(255))  # the host, without www.
+    title: Mapped[str | None] = mapped_column(String(255))
+    title_source: Mapped[str | None] = mapped_column(String(10))
+    summary: Mapped[str | None] = mapped_column(Text)
+    summary_source: Mapped[str | None] = mapped_column(String(10))
+    type: Mapped[str] = mapped_column(String(10))
+    status: Mapped[str] = mapped_column(String(20))
+    pending: Mapped[bool]  # status is one of PENDING_STATES: a column of its own keeps the queue in one index range
+    enrichment: Mapped[str | None] = mapped_column(String(10))
+    note: Mapped[str | None] = mapped_column(String(30))  # why the offline tier's word stands, such as OVER_QUOTA
+    failure: Mapped[str | None] = mapped_column(String(300))  # why enrichment failed, for people
+    job_id: Mapped[int | None]  # the one job that may write a proposal; any other is fenced off
+    charged_job_id: Mapped[int | None]  # the job that a model call was paid for, while it is not refunded
+    import_id: Mapped[int | None]  # the import it came with
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    confirmed_at: Mapped[datetime | None]
+    version: Mapped[int] = mapped_column(default=1)
+
+    def move(self, status: ItemStatus) -> None:
+        """The only way in which a state changes."""
+        self.status, self.pending = status.value, status in PENDING_STATES
+
+
+class ItemPage(Model):
+    """What was found at an article's address when it was last fetched. A failed fetch overwrites nothing."""
+
+    __tablename__ = "item_pages"
+
+    item_id: Mapped[int] = mapped_column(ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    url: Mapped[str] = mapped_column(Text)  # where it was found in the end
+    canonical_url: Mapped[str | None] = mapped_column(Text)
+    title: Mapped[str | None] = mapped_column(String(255))
+    description: Mapped[str | None] = mapped_column(Text)
+    author: Mapped[str | None] = mapped_column(String(255))
+    site: Mapped[str | None] = mapped_column(String(255))
+    language: Mapped[str | None] = mapped_column(String(10))
+    published_at: Mapped[datetime | None]
+    image_url: Mapped[str | None] = mapped_column(Text)
+    keywords: Mapped[list[str]] = mapped_column(JSON)
+    text: Mapped[str] = mapped_column(long_text())  # readable text, paragraphs apart by an empty line
+    html: Mapped[str] = mapped_column(long_text())  # the same for the reader view, sanitised before it was stored
+    fetched_at: Mapped[datetime]
+
+
+class Suggestion(Model):
+    """A tag that waits for a yes or a no. A name that was rejected is not proposed to that person again."""
+
+    __tablename__ = "item_tag_suggestions"
+    __table_args__ = (
+        UniqueConstraint("item_id", "normalised_name"),
+        CheckConstraint("status IN ('PENDING', 'ACCEPTED', 'REJECTED')", name="status"),
+        CheckConstraint("source IN ('AI', 'SYSTEM')", name="source"),
+        Index("ix_item_tag_suggestions_user", "user_id", "status", "normalised_name"),
+        TABLE_OPTIONS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    item_id: Mapped[int] = mapped_column(ForeignKey("items.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(50))
+    normalised_name: Mapped[str] = mapped_column(text_key(200))
+    source: Mapped[str] = mapped_column(String(10))
+    confidence: Mapped[float] = mapped_column(Double)
+    reason: Mapped[str] = mapped_column(String(200))
+    status: Mapped[str] = mapped_column(String(10), default=SuggestionStatus.PENDING)
+    created_at: Mapped[datetime]
+    reviewed_at: Mapped[datetime | None]
+
+
+class ItemTag(Model):
+    """A personal tag on an item: the truth that usage counts are checked against."""
+
+    __tablename__ = "item_tags"
+    __table_args__ = (Index("ix_item_tags_tag", "tag_id", "item_id"), TABLE_OPTIONS)
+
+    item_id: Mapped[int] = mapped_column(ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    tag_id: Mapped[int] = mapped_column(ForeignKey("tags.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    created_at: Mapped[datetime]
+
+
+class TagRule(Model):
+    """A person's standing order: what is saved from here gets these tags proposed."""
+
+    __tablename__ = "tag_rules"
+    __table_args__ = (UniqueConstraint("user_id", "position"), TABLE_OPTIONS)
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    position: Mapped[int]
+    pattern: Mapped[str] = mapped_column(String(255))
+    tags: Mapped[list[str]] = mapped_column(JSON)
+
+
+class ItemUndo(Model):
+    """How an item was before its latest change. The next change replaces it."""
+
+    __tablename__ = "item_undo"
+
+    item_id: Mapped[int] = mapped_column(ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    action: Mapped[str] = mapped_column(String(20))
+    at: Mapped[datetime]
+    before: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+class TagChange(Model):
+    """A merge or a deletion of personal tags, kept so that it can be taken back."""
+
+    __tablename__ = "tag_changes"
+    __table_args__ = (
+        CheckConstraint("action IN ('merge', 'delete')", name="action"),
+        Index("ix_tag_changes_tag", "tag_id", "id"),
+        Index("ix_tag_changes_user", "user_id", "id"),
+        TABLE_OPTIONS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    tag_id: Mapped[int] = mapped_column(ForeignKey("tags.id", ondelete="CASCADE"))  # the target of a merge, or what was deleted
+    action: Mapped[str] = mapped_column(String(10))
+    at: Mapped[datetime]
+    undone_at: Mapped[datetime | None]
+    details: Mapped[dict[str, Any]] = mapped_column(JSON)  # sources and whatever else undoing needs
+
+
+class TagChangeItem(Model):
+    """An item that lost a tag by such a change."""
+
+    __tablename__ = "tag_change_items"
+
+    change_id: Mapped[int] = mapped_column(ForeignKey("tag_changes.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    tag_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # the tag it lost
+    item_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    had_target: Mapped[bool]  # it bore the target of the merge before as well
+    tagged_at: Mapped[datetime]

@@ -1,0 +1,21 @@
+"""What the library asks of the outbox."""
+
+from typing import ClassVar
+
+from refract.jobs.payload import Payload
+
+
+class EnrichItem(Payload):
+    """Read the page if there is one, and propose a title, a summary and tags."""
+
+    kind: ClassVar[str] = "library.enrich"
+
+    item_id: int
+    resumed: bool = False
+    """The page has been read and the offline proposal shown: only the model is still to be asked."""
+
+
+class FailStuckItems(Payload):
+    """Tell the person of items whose job died with its worker."""
+
+    kind: ClassVar[str] = "library.fail_stuck"

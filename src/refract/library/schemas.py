@@ -1,0 +1,202 @@
+"""Items as the API takes and shows them."""
+
+from datetime import date, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from refract.core.schema import Id, Input, Output
+from refract.library.models import Enrichment, ItemStatus, ItemType, SuggestionSource, SuggestionStatus
+
+LONGEST_TEXT = 10_000
+LONGEST_TITLE = 255
+LONGEST_SUMMARY = 2_000
+MOST_TAGS = 50
+MOST_IN_BULK = 200
+MOST_RULES = 200
+
+
+def _absent_if_empty(text: str) -> str | None:
+    return text or None
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        problem = "There is nothing to save: write or paste something first."
+        raise ValueError(problem)
+    return text
+
+
+Captured = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=LONGEST_TEXT),
+    AfterValidator(_not_blank),
+    Field(description="A thought, or exactly one address.", examples=["https://example.com/articles/engines"]),
+]
+Title = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LONGEST_TITLE), AfterValidator(_absent_if_empty)]
+Summary = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LONGEST_SUMMARY), AfterValidator(_absent_if_empty)]
+TagIds = Annotated[list[Id], Field(max_length=MOST_TAGS)]
+NewTags = Annotated[
+    list[Annotated[str, StringConstraints(max_length=200)]],
+    Field(max_length=MOST_TAGS, description="Names of tags, made where there is none.", examples=[["engines"]]),
+]
+SuggestionIds = Annotated[list[Id], Field(max_length=100)]
+
+
+class ItemCreate(Input):
+    """Something to keep."""
+
+    text: Captured
+    enrich: bool = Field(default=True, description="Let the assistant describe it. `false` puts it straight into the library.")
+    tag_ids: TagIds = Field(default_factory=list)
+    new_tags: NewTags = Field(default_factory=list)
+
+
+class ItemsCreate(Input):
+    """Several things at once, or one pasted text to be taken apart: a text of nothing but addresses, one a line, is as many items."""
+
+    texts: Annotated[list[str], Field(min_length=1, max_length=MOST_IN_BULK, examples=[["https://example.com/a", "A thought."]])] = Field(
+        default_factory=list
+    )
+    paste: Annotated[str, Field(max_length=LONGEST_TEXT * 10, examples=["https://example.com/a\nhttps://example.com/b"])] | None = None
+    enrich: bool = True
+    tag_ids: TagIds = Field(default_factory=list)
+    new_tags: NewTags = Field(default_factory=list)
+
+
+class ItemPatch(Input):
+    """Absent means unchanged; null clears title and summary."""
+
+    title: Title | None = None
+    summary: Summary | None = None
+    text: Captured | None = None
+    tag_ids: Annotated[TagIds | None, Field(description="The full set; absent means unchanged.")] = None
+    new_tags: NewTags = Field(default_factory=list)
+
+
+class Decision(Input):
+    """Which suggestions to take and which never to see again; the others go on waiting."""
+
+    accept: SuggestionIds = Field(default_factory=list)
+    reject: SuggestionIds = Field(default_factory=list)
+
+
+class Confirmation(Decision):
+    """What the person keeps."""
+
+    title: Title | None = None
+    summary: Summary | None = None
+    tag_ids: Annotated[TagIds | None, Field(description="The full set; absent means unchanged.")] = None
+    new_tags: NewTags = Field(default_factory=list)
+
+
+class ItemTagOut(Output):
+    id: Id
+    name: str
+    color: str
+
+
+class SuggestionOut(Output):
+    """A tag that is proposed, with how sure the assistant is and why."""
+
+    id: Id
+    name: str
+    status: SuggestionStatus
+    confidence: float
+    source: SuggestionSource
+    reason: str
+    existing: bool = Field(description="The person has a tag of this name.")
+
+
+class ItemOut(Output):
+    """An item. `enrichment` is null until somebody or something has described it."""
+
+    id: Id
+    text: str
+    url: str | None
+    title: str | None
+    summary: str | None
+    type: ItemType
+    status: ItemStatus
+    enrichment: Enrichment | None
+    created_at: datetime
+    updated_at: datetime
+    confirmed_at: datetime | None
+    tags: list[ItemTagOut]
+    suggestions: list[SuggestionOut]
+    duplicate_of: Id | None = Field(description="The first item that leads to the same page.")
+    note: str | None = Field(description="Why the model had no say, such as OVER_QUOTA.", examples=["OVER_QUOTA"])
+    failure: str | None = Field(description="Why the page could not be read.")
+    version: int
+
+
+class ItemPage(Output):
+    items: list[ItemOut]
+    next_cursor: str | None
+
+
+class ItemRowError(Output):
+    """Why a row was refused."""
+
+    code: str
+    detail: str
+    errors: list[dict[str, str]] = Field(default_factory=list)
+
+
+class ItemRow(Output):
+    index: int
+    status: int
+    item: ItemOut | None = None
+    error: ItemRowError | None = None
+
+
+class ItemsResult(Output):
+    results: list[ItemRow]
+    created: int
+    failed: int
+
+
+class QuotaOut(Output):
+    """The assistant's budget of today, by UTC."""
+
+    limit: int
+    used: int
+    remaining: int
+    resets_at: datetime
+
+
+class QuotaOverride(Input):
+    """A limit for one day; null gives the plan's back."""
+
+    day: date = Field(examples=["2026-12-31"])
+    limit: Annotated[int, Field(ge=0, le=1_000_000)] | None
+
+
+class RuleIn(Input):
+    """What is saved from here gets these tags proposed."""
+
+    pattern: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)] = Field(
+        examples=["github.com"], description="A host, with a path if wanted (`example.com/blog`), or a word of the text in quotes."
+    )
+    tags: Annotated[list[Annotated[str, StringConstraints(max_length=200)]], Field(min_length=1, max_length=10, examples=[["code"]])]
+
+
+class RuleOut(Output):
+    pattern: str
+    tags: list[str]
+
+
+class RuleList(Output):
+    items: list[RuleOut]
+    next_cursor: str | None = None
+
+
+class RulesPut(Input):
+    """All rules, in the order in which they are asked."""
+
+    items: Annotated[list[RuleIn], Field(max_length=MOST_RULES)]
+
+
+def given(changes: Input) -> dict[str, Any]:
+    """What a body names, nulls included."""
+    return changes.model_dump(exclude_unset=True)

@@ -1,0 +1,81 @@
+"""Items like another one, by their words: lexical, over the same index as search, and so the same on three databases."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import select
+
+from refract.core.db import ReadSession
+from refract.core.words import TITLE, sought, token
+from refract.library.models import Item, ItemStatus
+from refract.library.search.matching import matching, source
+from refract.library.search.terms import Match
+from refract.library.tagging import tags_of
+
+MOST_CANDIDATES = 300
+_MOST_WORDS = 16
+_SHORTEST = 3
+_TAG_WEIGHT, _TITLE_WEIGHT, _SITE_WEIGHT = 2.0, 1.5, 0.5
+
+
+async def similar_items(session: ReadSession, item: Item, limit: int) -> list[tuple[Item, float]]:
+    """The person's confirmed items that share words with this one, the likest first, each with a likeness between 0 and 1.
+
+    Candidates are the latest with one of its telling words in their title or tags; rare words count for more. Four queries.
+    """
+    tags = [tag.name for tag in (await tags_of(session, [item.id]))[item.id]]
+    mine = _features(item, tags)
+    telling = _telling([*tags, item.title or "", item.summary or ""])
+    if not telling:
+        return []
+    ids = await _candidates(session, item, telling)
+    items = list(await session.scalars(select(Item).where(Item.id.in_(ids)))) if ids else []
+    borne = await tags_of(session, [one.id for one in items])
+    features = {one.id: _features(one, [tag.name for tag in borne[one.id]]) for one in items}
+    rarity = _rarity([mine, *features.values()])
+    scored = [(one, _likeness(mine, features[one.id], rarity)) for one in items]
+    return sorted(((one, score) for one, score in scored if score > 0), key=lambda pair: (-pair[1], -pair[0].id))[:limit]
+
+
+async def _candidates(session: ReadSession, item: Item, words: Sequence[str]) -> list[int]:
+    indexed, item_id = source(session.dialect)
+    asked = Match(item.user_id, any_of=[token(TITLE, word) for word in words])
+    question = select(item_id).select_from(indexed).join(Item, Item.id == item_id)
+    others = (Item.user_id == item.user_id, Item.status == ItemStatus.ARCHIVED, Item.id != item.id)
+    question = question.where(*others, matching(session.dialect, asked))
+    return list(await session.scalars(question.order_by(item_id.desc()).limit(MOST_CANDIDATES)))
+
+
+def _telling(texts: Iterable[str]) -> list[str]:
+    """Words long enough to mean something, those of tags and title first. A pair of a script without spaces is long enough."""
+    found: dict[str, None] = {}
+    for text in texts:
+        found.update(dict.fromkeys(word for word in sought(text) if len(word) >= _SHORTEST or not word.isascii()))
+    return list(found)[:_MOST_WORDS]
+
+
+def _features(item: Item, tags: Iterable[str]) -> dict[str, float]:
+    """What an item is about, with how much each word weighs."""
+    found: dict[str, float] = {}
+    for weight, texts in ((_TAG_WEIGHT, tags), (_TITLE_WEIGHT, [item.title or ""]), (1.0, [item.summary or ""])):
+        for word in {word for text in texts for word in _telling([text])}:
+            found[word] = max(found.get(word, 0.0), weight)
+    if item.site:
+        found[f"@{item.site}"] = _SITE_WEIGHT
+    return found
+
+
+def _rarity(all_features: Sequence[dict[str, float]]) -> dict[str, float]:
+    seen = Counter(word for features in all_features for word in features)
+    return {word: math.log(1 + len(all_features) / count) for word, count in seen.items()}
+
+
+def _likeness(one: dict[str, float], other: dict[str, float], rarity: dict[str, float]) -> float:
+    """The cosine of two items in the space of their words."""
+
+    def length(features: dict[str, float]) -> float:
+        return math.sqrt(sum((weight * rarity[word]) ** 2 for word, weight in features.items()))
+
+    shared = sum(one[word] * other[word] * rarity[word] ** 2 for word in one.keys() & other.keys())
+    return round(shared / (length(one) * length(other)), 4) if shared else 0.0

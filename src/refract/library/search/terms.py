@@ -1,0 +1,106 @@
+"""What somebody typed into the search box, and the same for each database.
+
+Words must all be there, by their beginning; `-word` must not; `#tag` is borne. Everything else separates.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from refract.core.settings import Dialect
+from refract.core.words import TITLE, WORD, number_token, sought, token
+from refract.tags.grammar import personal_key
+
+MOST_WORDS = 8
+OWNER = "u0"
+"""Marks the person whose item it is: so a search meets nobody else's words."""
+_PIECES = re.compile(r"""(?P<tag>(?<!\S)-?\#(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s"]+)))|(?P<word>[^\s"]+)|["\s]+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A search: words that must and must not occur, and tags by folded name."""
+
+    words: Sequence[str] = ()
+    without: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    without_tags: Sequence[str] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Nothing in it can be looked for."""
+        return not (self.words or self.without or self.tags or self.without_tags)
+
+    @property
+    def by_words(self) -> bool:
+        return bool(self.words or self.without)
+
+
+def parse(typed: str) -> Terms:
+    """The search that a text means. Nothing in it can be wrong; what has no meaning is left out."""
+    words: dict[str, None] = {}
+    without: dict[str, None] = {}
+    tags: dict[str, None] = {}
+    without_tags: dict[str, None] = {}
+    for piece in _PIECES.finditer(typed):
+        if piece["tag"]:
+            name = personal_key((piece["quoted"] if piece["quoted"] is not None else piece["bare"]).strip())
+            if name:
+                (without_tags if piece["tag"].startswith("-") else tags)[name] = None
+        elif text := piece["word"]:
+            excluded = text.startswith("-") and len(text) > 1
+            (without if excluded else words).update(dict.fromkeys(sought(text)))
+    kept = list(words)[:MOST_WORDS]
+    refused = [word for word in without if word not in words][:MOST_WORDS]
+    return Terms(tuple(kept), tuple(refused), tuple(tags)[:MOST_WORDS], tuple(without_tags)[:MOST_WORDS])
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Tokens for one question to the index, each by its beginning.
+
+    All of `every` and none of `none`; of `any_of` at least one, if there are some; and not all of `unless`, if there are some.
+    """
+
+    owner: int
+    every: Sequence[str] = ()
+    none: Sequence[str] = ()
+    any_of: Sequence[str] = ()
+    unless: Sequence[str] = ()
+
+    def unlimited(self) -> "Match":
+        return replace(self, unless=())
+
+    @property
+    def exception(self) -> "Match | None":
+        """What `unless` says, as a question of its own: MariaDB has no word for it inside another."""
+        return Match(self.owner, self.unless) if self.unless else None
+
+    def spelled(self, dialect: Dialect) -> str:
+        """The question in the language of a database. Tokens are letters and digits alone, so there is nothing to escape."""
+        mine = number_token(OWNER, self.owner)
+        if dialect == "mysql":
+            parts = [f"+{mine}", *(f"+{one}*" for one in self.every)]
+            parts += [f"+({' '.join(f'{one}*' for one in self.any_of)})"] if self.any_of else []
+            return " ".join([*parts, *(f"-{one}*" for one in self.none)])
+        if dialect == "postgresql":
+            parts = [mine, *(f"{one}:*" for one in self.every)]
+            parts += [f"({' | '.join(f'{one}:*' for one in self.any_of)})"] if self.any_of else []
+            parts += [f"!({' & '.join(f'{one}:*' for one in self.unless)})"] if self.unless else []
+            return " & ".join([*parts, *(f"!{one}:*" for one in self.none)])
+        parts = [mine, *(f"{one}*" for one in self.every)]
+        parts += [f"({' OR '.join(f'{one}*' for one in self.any_of)})"] if self.any_of else []
+        but = [*(f"{one}*" for one in self.none), *([f"({' AND '.join(f'{one}*' for one in self.unless)})"] if self.unless else [])]
+        found = f"({' AND '.join(parts)})"
+        return f"{found} NOT ({' OR '.join(but)})" if but else found
+
+
+def in_title(owner: int, terms: Terms) -> Match:
+    """All words in the title or the tags."""
+    return Match(owner, [token(TITLE, word) for word in terms.words], [token(WORD, word) for word in terms.without])
+
+
+def in_any_field(owner: int, terms: Terms) -> Match:
+    """All words anywhere, and not all of them in the title or the tags: `in_title` has those."""
+    titled = [token(TITLE, word) for word in terms.words]
+    return Match(owner, [token(WORD, word) for word in terms.words], [token(WORD, word) for word in terms.without], unless=titled)

@@ -1,0 +1,133 @@
+"""The assistant's side: what a job may write, and only while it is that item's job."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, select
+
+from refract.core.db import WriteSession
+from refract.core.runtime import Runtime
+from refract.core.urls import BadUrl, parse_web_url
+from refract.jobs.queue import enqueue
+from refract.library import quota, search
+from refract.library.capturing import digest_of
+from refract.library.enrich.material import Extracted, Proposal, Suggested
+from refract.library.models import FieldSource, Item, ItemPage, ItemStatus, Suggestion, SuggestionStatus
+from refract.library.notes import Note
+from refract.library.payloads import EnrichItem
+from refract.library.queries import locked_item
+from refract.tags.grammar import personal_key
+
+_WEAK = 0.5
+"""Below this, a new name that only the offline tier thought of makes way for the model's."""
+
+
+async def begin_enrichment(session: WriteSession, rt: Runtime, item: Item, *, run_at: datetime | None = None, resumed: bool = False) -> int:
+    """Ask for a description; from now on only this job may write one."""
+    job_id = await enqueue(session, rt, EnrichItem(item_id=item.id, resumed=resumed), run_at=run_at)
+    assert job_id is not None  # noqa: S101 - without a dedup key there always is one
+    item.job_id = job_id
+    return job_id
+
+
+async def may_write(session: WriteSession, job: EnrichItem) -> Item | None:
+    """The item, locked, if it still waits for this very job; None when it was discarded, confirmed or given to another job meanwhile."""
+    item = await locked_item(session, job.item_id)
+    ours = item is not None and (job.claim is None or item.job_id == job.claim.job_id)
+    return item if item is not None and ours and item.status == ItemStatus.ENRICHING else None
+
+
+async def store_page(session: WriteSession, rt: Runtime, item: Item, page: Extracted) -> None:
+    """Keep what was found at the address, and what the page calls its own address."""
+    values: dict[str, Any] = {
+        "url": page.url, "canonical_url": page.canonical_url, "title": page.title, "description": page.description, "author": page.author,
+        "site": page.site, "language": page.language, "published_at": page.published_at, "image_url": page.image_url,
+        "keywords": list(page.keywords), "text": page.text, "html": page.html, "fetched_at": rt.clock.now(),
+    }  # fmt: skip
+    kept = await session.get(ItemPage, item.id)
+    if kept is None:
+        session.add(ItemPage(item_id=item.id, **values))
+    else:
+        for name, value in values.items():
+            setattr(kept, name, value)
+    try:
+        item.canonical_digest = digest_of(parse_web_url(page.canonical_url or page.url, limit=8192))
+    except BadUrl:
+        item.canonical_digest = item.url_digest
+    await session.flush()
+
+
+async def proposed(session: WriteSession, rt: Runtime, item: Item, proposal: Proposal, *, final: bool) -> None:
+    """Fill title and summary where no person has written, and put the tags up for review.
+
+    A proposal that is not final shows at once what the offline tier thinks, while the model is still being asked.
+    """
+    now = rt.clock.now()
+    _fill(item, "title", proposal.title, proposal)
+    _fill(item, "summary", proposal.summary, proposal)
+    item.enrichment = proposal.by.value
+    await _suggest(session, rt, item, proposal)
+    if final:
+        item.move(ItemStatus.READY_TO_CONFIRM)
+        item.failure = None
+    item.version += 1
+    item.updated_at = now
+    await session.flush()
+    await search.index(session, item)
+
+
+def _fill(item: Item, name: str, value: str | None, proposal: Proposal) -> None:
+    if value and getattr(item, f"{name}_source") != FieldSource.USER:
+        setattr(item, name, value)
+        setattr(item, f"{name}_source", proposal.by.value)
+
+
+async def _suggest(session: WriteSession, rt: Runtime, item: Item, proposal: Proposal) -> None:
+    known = {one.normalised_name: one for one in await session.scalars(select(Suggestion).where(Suggestion.item_id == item.id))}
+    wanted = {personal_key(one.name): one for one in proposal.tags}
+    if proposal.by == "AI":
+        await _make_way(session, [one for key, one in known.items() if key not in wanted])
+    numbers = rt.ids.next_ids(len(wanted))
+    for number, (key, one) in zip(numbers, wanted.items(), strict=True):
+        if key in known:
+            _upgrade(known[key], one)
+            continue
+        session.add(
+            Suggestion(
+                id=number, user_id=item.user_id, item_id=item.id, name=one.name, normalised_name=key, source=one.source.value,
+                confidence=one.confidence, reason=one.reason, status=SuggestionStatus.PENDING.value, created_at=rt.clock.now(),
+            )
+        )  # fmt: skip
+
+
+async def _make_way(session: WriteSession, others: Sequence[Suggestion]) -> None:
+    weak = [one.id for one in others if one.status == SuggestionStatus.PENDING and one.confidence < _WEAK and one.source == "SYSTEM"]
+    if weak:
+        await session.execute(delete(Suggestion).where(Suggestion.id.in_(weak)))
+
+
+def _upgrade(known: Suggestion, one: Suggested) -> None:
+    """Two that think alike are surer than one."""
+    if known.status == SuggestionStatus.PENDING and known.source != one.source:
+        known.reason = f"{known.reason}, and {one.reason}"[:200]
+        known.confidence = round(min(0.97, max(known.confidence, one.confidence) + 0.1), 2)
+        known.source = one.source.value
+
+
+async def failed(session: WriteSession, rt: Runtime, item: Item, why: str) -> None:
+    """Enrichment has ended without a description: the person may try again, confirm by hand or discard it."""
+    item.failure = why[:300]
+    item.move(ItemStatus.FAILED)
+    item.version += 1
+    item.updated_at = rt.clock.now()
+    await session.flush()
+    await search.index(session, item)
+
+
+async def give_back(session: WriteSession, rt: Runtime, item: Item, note: Note) -> None:
+    """The model had no say: what was paid for it goes back, once, and the item says why."""
+    item.note = note.value
+    if item.charged_job_id is not None:
+        await quota.refund(session, rt, item.charged_job_id, note.value)
+        item.charged_job_id = None

@@ -1,0 +1,99 @@
+"""An item in one's hands: locked, with what is needed to take a change of it back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from refract.core.db import WriteSession
+from refract.core.errors import InvalidStateTransition, Stale
+from refract.core.runtime import Runtime
+from refract.library import search
+from refract.library.errors import ItemNotFound
+from refract.library.models import Item, ItemStatus, ItemUndo, Suggestion
+from refract.library.queries import locked_item, suggestions_of, undo_of
+from refract.library.tagging import retag, tags_of
+
+UNDO_WITHIN = timedelta(hours=24)
+ALLOWED: dict[ItemStatus, str] = {
+    ItemStatus.ENRICHING: "edit, discard",
+    ItemStatus.READY_TO_CONFIRM: "confirm, edit, discard",
+    ItemStatus.FAILED: "confirm, retry, edit, discard",
+    ItemStatus.ARCHIVED: "edit, discard",
+    ItemStatus.DISCARDED: "undo",
+}
+OWN_FIELDS = ("text", "url", "url_digest", "canonical_digest", "site", "title", "title_source", "summary", "summary_source", "type")
+LIFE_FIELDS = ("status", "enrichment", "note", "failure")
+
+
+@dataclass(slots=True)
+class Held:
+    """An item whose row nobody else can change until the transaction ends."""
+
+    session: WriteSession
+    rt: Runtime
+    item: Item
+    now: datetime
+    tag_ids: set[int]
+    suggestions: Sequence[Suggestion] = field(default_factory=list)
+    before: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def status(self) -> ItemStatus:
+        return ItemStatus(self.item.status)
+
+    def demand(self, wish: str, *states: ItemStatus) -> None:
+        if self.status not in states:
+            raise InvalidStateTransition(what="item", state=self.status, wish=wish, allowed=ALLOWED[self.status])
+
+    async def wear(self, tag_ids: set[int]) -> None:
+        """Bear exactly these tags."""
+        if tag_ids != self.tag_ids:
+            await retag(self.session, self.item, tag_ids, self.now)
+            self.tag_ids = tag_ids
+
+    async def record(self, action: str) -> None:
+        """Write down the change, and how it was before: until the next one it can be taken back."""
+        self.item.version += 1
+        self.item.updated_at = self.now
+        await remember(self.session, self.item.id, action, self.before, self.now)
+        await self.session.flush()
+        await search.index(self.session, self.item)
+
+    async def forget(self) -> None:
+        """Write down a change that cannot be taken back, nor what was before it."""
+        self.item.version += 1
+        self.item.updated_at = self.now
+        if (known := await undo_of(self.session, self.item.id)) is not None:
+            await self.session.delete(known)
+        await self.session.flush()
+        await search.index(self.session, self.item)
+
+
+async def hold(session: WriteSession, rt: Runtime, user_id: int, item_id: int, *, version: int | None = None) -> Held:
+    """Lock somebody's own item; `Stale` when it is not the version they saw."""
+    item = await locked_item(session, item_id, user_id)
+    if item is None:
+        raise ItemNotFound
+    if version is not None and version != item.version:
+        raise Stale
+    tag_ids = {tag.id for tag in (await tags_of(session, [item.id]))[item.id]}
+    suggestions = (await suggestions_of(session, [item.id]))[item.id]
+    return Held(session, rt, item, rt.clock.now(), tag_ids, suggestions, _snapshot(item, tag_ids, suggestions))
+
+
+async def remember(session: WriteSession, item_id: int, action: str, before: dict[str, Any], now: datetime) -> None:
+    known = await undo_of(session, item_id)
+    if known is None:
+        session.add(ItemUndo(item_id=item_id, action=action, at=now, before=before))
+    else:
+        known.action, known.at, known.before = action, now, before
+
+
+def _snapshot(item: Item, tag_ids: set[int], suggestions: Sequence[Suggestion]) -> dict[str, Any]:
+    return {
+        **{name: getattr(item, name) for name in (*OWN_FIELDS, *LIFE_FIELDS)},
+        "confirmed_at": item.confirmed_at.isoformat() if item.confirmed_at else None,
+        "tags": sorted(str(tag_id) for tag_id in tag_ids),
+        "suggestions": {str(one.id): one.status for one in suggestions},
+    }

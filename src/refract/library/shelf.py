@@ -1,0 +1,230 @@
+"""The library as a list: filters, search, and what each filter would find.
+
+Without words the newest confirmed come first. With words those that have all of them in title or tags come first, then those that have
+them anywhere, in both parts the latest captured first: an order that needs no scores, so it is the same on three databases, and a cursor
+can hold it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, false, func, or_, select
+
+from refract.core.db import ReadSession
+from refract.core.page import Cursors, Page
+from refract.core.rows import slices
+from refract.library.models import Item, ItemStatus, ItemTag, ItemType
+from refract.library.search.fuzzy import near_titles
+from refract.library.search.matching import matching, source
+from refract.library.search.terms import Match, Terms, in_any_field, in_title, parse
+from refract.tags.grammar import personal_key
+from refract.tags.models import Tag, TagAlias
+from refract.tags.personal import by_key
+
+MOST_FACETS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Which items of a person. `tags` are names or ids, all of which an item must bear."""
+
+    user_id: int
+    state: ItemStatus = ItemStatus.ARCHIVED
+    type: ItemType | None = None
+    tags: Sequence[str] = ()
+    untagged: bool = False
+    after: datetime | None = None
+    before: datetime | None = None
+    q: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Page[Item]):
+    """A page. `approximate` says that nothing has these words, and these are near to them."""
+
+    approximate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A shelf whose words and tags have been looked up."""
+
+    shelf: Shelf
+    terms: Terms | None
+    wanted: ColumnElement[bool]
+    sections: Sequence[Match] = field(default=())
+
+
+async def page_of_items(session: ReadSession, cursors: Cursors, shelf: Shelf, *, limit: int, cursor: str | None) -> Found:
+    """One page in at most three queries for the items themselves, two more where tags are named in words."""
+    bound = ["library", asdict(shelf)]
+    position = cursors.read(bound, cursor) if cursor else None
+    asked = await _asked(session, shelf)
+    if asked is None:
+        return Found([], None)
+    if not asked.sections:
+        rows = await _by_date(session, asked, position, limit + 1)
+        page = cursors.page(bound, rows, limit, lambda item: [_moment(item, shelf), item.id])
+        return Found(page.items, page.next_cursor)
+    found = await _by_words(session, asked, position, limit + 1)
+    if not found and position is None and asked.terms is not None and asked.terms.words:
+        near = await near_titles(session, shelf.user_id, asked.terms.words, asked.wanted, limit)
+        return Found(near, None, approximate=bool(near))
+    marked = cursors.page(bound, found, limit, lambda row: [row[0], row[1].id])
+    return Found([item for _, item in marked.items], marked.next_cursor)
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """How many items each further filter would leave."""
+
+    total: int
+    types: dict[str, int]
+    untagged: int
+    tags: Sequence[tuple[Tag, int]]
+
+
+async def facets_of(session: ReadSession, shelf: Shelf) -> Facets:
+    """Counts over everything that the shelf holds, in four queries."""
+    asked = await _asked(session, shelf)
+    if asked is None:
+        return Facets(0, dict.fromkeys(ItemType, 0), 0, [])
+    ids = _all_ids(session, asked)
+    types = dict.fromkeys(ItemType, 0) | {
+        ItemType(kind): count
+        for kind, count in (await session.execute(select(Item.type, func.count()).where(Item.id.in_(ids)).group_by(Item.type))).all()
+    }
+    bare = ~select(ItemTag.item_id).where(ItemTag.item_id == Item.id).exists()
+    untagged = await session.scalar(select(func.count()).select_from(Item).where(Item.id.in_(ids), bare)) or 0
+    count = func.count().label("items")
+    borne = select(ItemTag.tag_id, count).where(ItemTag.item_id.in_(ids)).group_by(ItemTag.tag_id)
+    found = await session.execute(borne.order_by(count.desc(), ItemTag.tag_id).limit(MOST_FACETS))
+    counts = {row.tag_id: row.items for row in found.all()}
+    tags = {tag.id: tag for tag in await session.scalars(select(Tag).where(Tag.id.in_(list(counts))))} if counts else {}
+    return Facets(sum(types.values()), {str(kind): number for kind, number in types.items()}, untagged,
+                  [(tags[tag_id], number) for tag_id, number in counts.items()])  # fmt: skip
+
+
+async def items_matching(session: ReadSession, user_id: int, q: str, limit: int) -> list[Item]:
+    """The library's part of a search over everything: the first few items, in the order of the library's own search."""
+    asked = await _asked(session, Shelf(user_id, q=q))
+    if asked is None:
+        return []
+    if not asked.sections:
+        return await _by_date(session, asked, None, limit)
+    return [item for _, item in await _by_words(session, asked, None, limit)]
+
+
+async def _asked(session: ReadSession, shelf: Shelf) -> _Question | None:
+    """None when nothing can be found: a tag that is not there, or a search without any word in it."""
+    wanted = [Item.user_id == shelf.user_id, Item.status == shelf.state]
+    terms = parse(shelf.q) if shelf.q and shelf.q.strip() else None
+    if terms is not None and terms.empty:
+        return None
+    if shelf.type is not None:
+        wanted.append(Item.type == shelf.type)
+    moment = _dated(shelf)
+    wanted += [moment >= shelf.after] if shelf.after is not None else []
+    wanted += [moment < shelf.before] if shelf.before is not None else []
+    wanted += [_bears(await _tag(session, shelf.user_id, tag)) for tag in dict.fromkeys(shelf.tags)]
+    if shelf.untagged:
+        wanted.append(~select(ItemTag.item_id).where(ItemTag.item_id == Item.id).exists())
+    for name in terms.tags if terms else ():
+        wanted.append(_bears(await tags_named(session, shelf.user_id, name)))
+    for name in terms.without_tags if terms else ():
+        wanted.append(~_bears(await tags_named(session, shelf.user_id, name)))
+    sections: list[Match] = []
+    if terms is not None and terms.by_words:
+        sections = [in_title(shelf.user_id, terms)] if terms.words else []
+        sections.append(in_any_field(shelf.user_id, terms))
+    return _Question(shelf, terms, and_(*wanted), sections)
+
+
+async def tags_named(session: ReadSession, user_id: int, name: str) -> list[int]:
+    """The tags that `#name` means: the one of this name or alias, `-` and `_` standing for spaces too; else all that begin so."""
+    spaced = name.replace("_", " ").replace("-", " ")
+    names = {name, spaced, name.replace("_", "-"), spaced.replace(" ", "-"), spaced.replace(" ", "_")}
+    own = select(Tag.id).where(Tag.space == user_id, Tag.key.in_(names), Tag.deleted_at.is_(None))
+    meant = select(TagAlias.tag_id).where(TagAlias.space == user_id, TagAlias.key.in_(names))
+    found = [*await session.scalars(own.order_by(Tag.id)), *await session.scalars(meant)]
+    if not found:
+        begun = Tag.key.startswith(name, autoescape=True)
+        found = list(await session.scalars(select(Tag.id).where(Tag.space == user_id, begun, Tag.deleted_at.is_(None)).order_by(Tag.id)))
+    return found
+
+
+async def _tag(session: ReadSession, user_id: int, tag: str) -> list[int]:
+    """The live tag of this name, else of this id."""
+    known = (await by_key(session, user_id, [personal_key(tag)])).get(personal_key(tag))
+    if known is None and tag.isascii() and tag.isdigit() and len(tag) < 19:
+        known = await session.scalar(select(Tag).where(Tag.space == user_id, Tag.id == int(tag)))
+    return [known.id] if known is not None and known.deleted_at is None else []
+
+
+def _bears(tag_ids: Sequence[int]) -> ColumnElement[bool]:
+    if not tag_ids:
+        return false()
+    return select(ItemTag.item_id).where(ItemTag.item_id == Item.id, ItemTag.tag_id.in_(tag_ids)).exists()
+
+
+def _dated(shelf: Shelf) -> Any:
+    """What has not been confirmed is dated by its capture."""
+    return Item.confirmed_at if shelf.state is ItemStatus.ARCHIVED else Item.created_at
+
+
+def _moment(item: Item, shelf: Shelf) -> datetime | None:
+    return item.confirmed_at if shelf.state is ItemStatus.ARCHIVED else item.created_at
+
+
+async def _by_date(session: ReadSession, asked: _Question, position: Sequence[Any] | None, most: int) -> list[Item]:
+    moment = _dated(asked.shelf)
+    question = select(Item).where(asked.wanted)
+    if position is not None:
+        at, number = position
+        question = question.where(moment <= at, or_(moment < at, Item.id < number))  # the first bound lets planners begin in the middle
+    return list(await session.scalars(question.order_by(moment.desc(), Item.id.desc()).limit(most)))
+
+
+async def _by_words(session: ReadSession, asked: _Question, position: Sequence[Any] | None, most: int) -> list[tuple[int, Item]]:
+    """Items with the number of the section they are in. What a section before has is left out of the next."""
+    first, behind = (position[0], position[1]) if position is not None else (0, None)
+    rows: list[tuple[int, Item]] = []
+    for number in range(first, len(asked.sections)):
+        ids = await _ids(session, asked, number, behind if number == first else None, most - len(rows))
+        items = {item.id: item for item in await _items(session, ids)}
+        rows += [(number, items[item_id]) for item_id in ids if item_id in items]
+        if len(rows) >= most:
+            break
+    return rows
+
+
+async def _ids(session: ReadSession, asked: _Question, number: int, behind: int | None, most: int) -> list[int]:
+    """The next matches of a section. Only ids are sorted; the items come by a question of their own."""
+    _, item_id = source(session.dialect)
+    question = _matches(session, asked, number)
+    if behind is not None:
+        question = question.where(item_id < behind)
+    return list(await session.scalars(question.order_by(item_id.desc()).limit(most)))
+
+
+def _matches(session: ReadSession, asked: _Question, number: int) -> Select[int]:
+    indexed, item_id = source(session.dialect)
+    question = select(item_id).select_from(indexed).join(Item, Item.id == item_id).where(asked.wanted)
+    return question.where(matching(session.dialect, asked.sections[number]))
+
+
+async def _items(session: ReadSession, ids: Sequence[int]) -> list[Item]:
+    found: list[Item] = []
+    for some in slices(ids):
+        found += await session.scalars(select(Item).where(Item.id.in_(some)))
+    return found
+
+
+def _all_ids(session: ReadSession, asked: _Question) -> Select[int]:
+    if not asked.sections:
+        return select(Item.id).where(asked.wanted)
+    indexed, item_id = source(session.dialect)
+    matches = matching(session.dialect, asked.sections[-1].unlimited())
+    return select(item_id).select_from(indexed).join(Item, Item.id == item_id).where(asked.wanted, matches)

@@ -1,0 +1,93 @@
+"""Who the tests about the library speak of, and what they save."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+
+from refract.core.runtime import Runtime
+from refract.core.settings import Settings
+from refract.identity.models import User
+from refract.jobs.worker import Worker
+from refract.library.cards import card_of
+from refract.library.queries import own_item
+from refract.library.schemas import ItemCreate, ItemOut
+from refract.library.service import capture
+from refract.work import worker
+from tests import make
+from tests.client import by_key
+from tests.conftest import make_settings
+from tests.library.http import Model, Site, a_model, a_site
+from tests.people import ada, bob, root
+
+__all__ = ["ada", "bob", "root"]
+
+Save = Callable[..., Awaitable[ItemOut]]
+Look = Callable[[ItemOut], Awaitable[ItemOut]]
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with a_site() as found:
+        yield found
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[Model]:
+    async with a_model() as found:
+        yield found
+
+
+@pytest.fixture
+def given() -> dict[str, Any]:
+    """Settings of a test's own, by `@pytest.mark.parametrize("given", …)`."""
+    return {}
+
+
+@pytest.fixture
+def settings(database: str, tmp_path: Path, given: dict[str, Any], request: pytest.FixtureRequest) -> Settings:
+    """Pages of this machine may be fetched; a test that asks for `model` has one configured."""
+    if "model" in request.fixturenames:
+        model: Model = request.getfixturevalue("model")
+        given = {"model_url": f"{model.server.url}/v1", "model_name": "tiny", **given}
+    return make_settings(tmp_path / "data", database_url=database, fetch_allow="127.0.0.0/8", **given)
+
+
+@pytest.fixture
+async def rt(rt: Runtime) -> AsyncIterator[Runtime]:
+    yield rt
+    await rt.close()
+
+
+@pytest.fixture
+def work(rt: Runtime) -> Worker:
+    """`await work.run_due()` does everything that is due."""
+    return worker(rt)
+
+
+@pytest.fixture
+def save(rt: Runtime, ada: User) -> Save:
+    async def saved(text: str, by: User | None = None, **more: Any) -> ItemOut:
+        async with rt.db.write() as session:
+            made = await capture(session, rt, by or ada, ItemCreate(text=text, **more))
+            return await card_of(session, made.item)
+
+    return saved
+
+
+@pytest.fixture
+def look(rt: Runtime, ada: User) -> Look:
+    async def looked(item: ItemOut) -> ItemOut:
+        async with rt.db.read() as session:
+            return await card_of(session, await own_item(session, ada.id, item.id))
+
+    return looked
+
+
+@pytest.fixture
+async def as_ada(rt: Runtime, ada: User, client: AsyncClient) -> AsyncClient:
+    async with rt.db.write() as session:
+        client.headers.update(by_key(await make.key(session, rt, ada)))
+    return client

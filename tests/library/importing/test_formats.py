@@ -1,0 +1,168 @@
+"""Bookmark files as rows: every system that is read, and files that mean no good."""
+
+import io
+import json
+import tracemalloc
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refract.library.importing import Bookmark, Kind, Row, TagRow, Unreadable, open_rows
+from refract.links.importing import UnreadableFile
+
+SAMPLES = Path(__file__).parents[2] / "samples" / "imports" / "library"
+
+
+def read(data: bytes | str, kind: Kind = Kind.AUTO) -> tuple[list[Row], Kind]:
+    rows = open_rows(io.BytesIO(data.encode() if isinstance(data, str) else data), kind)
+    return list(rows), rows.kind
+
+
+def sample(name: str, kind: Kind) -> list[Row]:
+    rows, found = read((SAMPLES / name).read_bytes())
+    assert found is kind
+    assert read((SAMPLES / name).read_bytes(), kind) == (rows, kind)
+    return rows
+
+
+def good(rows: list[Row]) -> list[Bookmark]:
+    return [row for row in rows if isinstance(row, Bookmark)]
+
+
+def test_a_browser_s_bookmarks() -> None:
+    rows = sample("chrome.html", Kind.NETSCAPE)
+    bread, soup, pinboard, single = good(rows)
+    assert (bread.text, bread.title, bread.tags) == ("https://example.com/bread?a=1&b=2", "Bread & butter", ())
+    assert bread.created_at == bread.confirmed_at == datetime.fromtimestamp(1_600_000_000, UTC)
+    assert (soup.title, soup.summary, soup.tags) == ("Soup", "A warm one,\nfor winter.", ("Recipes",))
+    assert pinboard.tags == ("c++", "late night")
+    assert (single.text, single.title) == ("https://example.org/single", "Quoted otherwise")
+    assert single.created_at == datetime.fromtimestamp(1_600_000_003, UTC)
+    (refused,) = [row for row in rows if isinstance(row, Unreadable)]
+    assert (refused.where, refused.why) == ("bookmark 3", "Only http and https addresses can be kept, not javascript:.")
+
+
+def test_pocket() -> None:
+    long, untitled = good(sample("pocket.csv", Kind.POCKET))
+    assert (long.title, long.tags) == ("An article, long", ("read later", "essays"))
+    assert untitled.title is None
+
+
+def test_raindrop() -> None:
+    engines, plain = good(sample("raindrop.csv", Kind.RAINDROP))
+    assert engines.summary == "My own\nwords\n\nWhat the page says"
+    assert engines.tags == ("power", "iron", "Machines", "Steam")
+    assert engines.created_at == datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
+    assert (plain.tags, plain.remarks) == ((), ("highlights are not kept",))
+
+
+def test_linkding() -> None:
+    (ding,) = good(sample("linkding.json", Kind.LINKDING))
+    assert (ding.text, ding.title, ding.summary, ding.tags) == ("https://example.com/ding", "Ding", "Noted\n\nDescribed", ("one", "two"))
+    assert ding.created_at == datetime(2022, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+def test_karakeep() -> None:
+    kept, thought, scan = sample("karakeep.json", Kind.KARAKEEP)
+    assert isinstance(kept, Bookmark)
+    assert (kept.text, kept.summary, kept.tags) == ("https://example.com/kept", "Mine", ("ai", "Later"))
+    assert isinstance(thought, Bookmark)
+    assert thought.text == "A thought\nin two lines"
+    assert isinstance(scan, Unreadable)
+    assert scan.why == "It is a file, not an address or a text."
+
+
+def test_our_own_tags() -> None:
+    rows, kind = read(
+        '{"tags": [{"name": "k", "color": "#abcdef", "aliases": ["k8s"]}], "items": [{"text": "x", "tags": [{"name": "k"}]}]}'
+    )
+    assert kind is Kind.REFRACT
+    assert rows[0] == TagRow("item 1", "k", "#ABCDEF", ["k8s"])
+    assert good(rows)[0].tags == ("k",)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "empty"),
+        (b"   \n", "empty"),
+        (b"<html><body>nothing</body></html>", "no bookmark"),
+        (b"a,b\n1,2\n", "columns"),
+        (b"{", "not JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'[{"foo": 1}]', "fields"),
+        (b"\x00\x01\x02", "columns"),
+    ],
+)
+def test_a_file_that_is_none_says_so(data: bytes, why: str) -> None:
+    with pytest.raises(UnreadableFile, match=why):
+        read(data)
+
+
+def test_broken_text_costs_its_row_alone() -> None:
+    rows, _ = read(b'<DL><DT><A HREF="https://a.test/1">\xff\xfe</A><DT><A HREF="https://a.test/2">Fine</A></DL>')
+    assert [type(row) for row in rows] == [Unreadable, Bookmark]
+    rows, _ = read(b'<DL><DT><A HREF="https://a.test/1">a&#0;b&#xD800;</A></DL>')
+    assert isinstance(rows[0], Bookmark)
+    assert "\0" not in (rows[0].title or "")
+
+
+def test_a_file_cut_off_keeps_what_came_before() -> None:
+    rows, _ = read('<DL><DT><A HREF="https://a.test/1">One</A><DT><A HREF="https://a.te')
+    assert [type(row) for row in rows] == [Bookmark, Unreadable]
+    rows, _ = read('[{"text": "a"}, {"text": "b"}, {"te')
+    assert [type(row) for row in rows] == [Bookmark, Bookmark, Unreadable]
+
+
+def test_folders_may_be_nested_as_deep_as_they_like() -> None:
+    deep = "<DL><DT><H3>f</H3>" * 5_000 + '<DL><DT><A HREF="https://a.test/">Deep</A></DL>' + "</DL>" * 5_000
+    (row,) = read(deep + '<DT><A HREF="https://a.test/2">Out</A>')[0][:1]
+    assert isinstance(row, Bookmark)
+    assert row.tags == ("f",)
+
+
+@pytest.mark.parametrize(
+    "piece", ['<a "', "<a '", "<!--", '<A HREF="', "<", "<A <A <A ", '<A HREF="https://a.test/" X=', "&#x110000;&amp", "<DD>x", "<H3>"]
+)
+def test_hostile_markup_is_read_to_its_end(piece: str) -> None:
+    """Whatever looked back over all that came before would not end."""
+    rows, _ = read('<DL><DT><A HREF="https://a.test/">x</A>' + piece * (200_000 // len(piece)), Kind.NETSCAPE)
+    assert isinstance(rows[0], Bookmark)
+
+
+def test_no_more_than_a_bookmark_is_in_memory() -> None:
+    line = b'<DT><A HREF="https://a.test/">' + b"x" * 500 + b"</A>\n"
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in open_rows(io.BytesIO(b"<DL>" + line * 4_000))) == 4_000
+        assert tracemalloc.get_traced_memory()[1] < 3 * 2_200_000
+    finally:
+        tracemalloc.stop()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=300))
+def test_nothing_that_can_be_sent_breaks_a_reader(data: bytes) -> None:
+    for kind in Kind:
+        try:
+            rows, _ = read(data, kind)
+        except UnreadableFile:
+            continue
+        assert all(row.where for row in rows)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_no_json_breaks_a_reader(value: object) -> None:
+    for record in (
+        {"url": value, "tag_names": value, "title": value},
+        {"content": value, "createdAt": value},
+        {"text": value, "page": value},
+    ):
+        try:
+            read(json.dumps([record]))
+        except UnreadableFile:
+            continue

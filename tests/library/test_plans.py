@@ -1,0 +1,127 @@
+"""No question about items reads a whole table, and a long page costs as many questions as a short one."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import pytest
+from sqlalchemy import Table, event, select, text
+
+from refract.core.db import ReadSession, count_statements
+from refract.core.page import Cursors
+from refract.core.rows import insert_rows, slices
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.library import queries, quota
+from refract.library.cards import cards_of
+from refract.library.enrich.gather import background_of
+from refract.library.models import Item, ItemPage, ItemStatus, ItemTag, Suggestion
+from refract.tags.models import Tag
+from tests import make
+from tests.links import test_plans as plans
+
+COUNT, PEOPLE = 20_000, 200
+BIG = {"items", "item_tag_suggestions", "item_tags", "item_pages", "usage_ledger"}
+Question = Callable[[ReadSession], Awaitable[Any]]
+
+
+async def _fill(rt: Runtime) -> tuple[User, list[int]]:
+    """Items of many people, a third of them waiting, each with a suggestion and a page."""
+    states = (ItemStatus.ARCHIVED, ItemStatus.READY_TO_CONFIRM, ItemStatus.DISCARDED)
+    now = rt.clock.now()
+    async with rt.db.write() as session:
+        people = [await make.person(session, rt, f"person{number}") for number in range(PEOPLE)]
+    ids = list(range(1_000, 1_000 + COUNT))
+    items = [
+        {
+            "id": number, "user_id": people[number % PEOPLE].id, "text": f"https://example.com/{number}", "url_digest": f"{number:032x}",
+            "canonical_digest": f"{number:032x}", "type": "ARTICLE", "status": states[number // PEOPLE % 3].value,
+            "pending": number // PEOPLE % 3 == 1, "created_at": now, "updated_at": now, "confirmed_at": now, "version": 1,
+        }
+        for number in ids
+    ]  # fmt: skip
+    suggestions = [
+        {
+            "id": number, "user_id": people[number % PEOPLE].id, "item_id": number, "name": f"n{number}", "normalised_name": f"n{number}",
+            "source": "AI", "confidence": 0.5, "reason": "r", "status": "REJECTED" if number % 9 == 0 else "PENDING", "created_at": now,
+        }
+        for number in ids
+    ]  # fmt: skip
+    tags = [
+        {
+            "id": number, "scope": "personal", "owner_id": one.id, "space": one.id, "key": "t", "name": "t", "name_key": "t",
+            "color": "#6B7280", "usage_count": 1, "created_at": now,
+        }
+        for number, one in enumerate(people, 1)
+    ]  # fmt: skip
+    borne = [{"item_id": number, "tag_id": number % PEOPLE + 1, "created_at": now} for number in ids]
+    pages = [{"item_id": number, "url": "u", "keywords": [], "text": "", "html": "", "fetched_at": now} for number in ids]
+    async with rt.db.write() as session:
+        filled: list[tuple[Any, list[dict[str, Any]]]] = [
+            (Tag, tags), (Item, items), (Suggestion, suggestions), (ItemPage, pages), (ItemTag, borne),
+        ]  # fmt: skip
+        for model, rows in filled:
+            for some in slices(rows, 2_000):
+                await insert_rows(session, cast("Table", model.__table__), some)
+    await _analyse(rt)
+    return people[0], [number for number in ids if number % PEOPLE == 0]
+
+
+async def _analyse(rt: Runtime) -> None:
+    words = {"sqlite": ["ANALYZE"], "postgresql": ["ANALYZE"], "mysql": [f"ANALYZE TABLE {table}" for table in sorted(BIG)]}
+    async with rt.db.engine.connect() as connection:
+        for word in words[rt.db.dialect]:
+            await connection.execute(text(word))
+        await connection.commit()
+
+
+def _questions(rt: Runtime, ada: User, mine: list[int]) -> dict[str, Question]:
+    cursors = Cursors(rt.secret)
+
+    async def pending(session: ReadSession) -> None:
+        first = await queries.page_of_pending(session, cursors, ada.id, status=None, limit=20, cursor=None)
+        assert first.next_cursor
+        await queries.page_of_pending(session, cursors, ada.id, status=None, limit=20, cursor=first.next_cursor)
+
+    async def cards(session: ReadSession) -> None:
+        await cards_of(session, (await session.scalars(select(Item).where(Item.id.in_(mine[:20])))).all())
+
+    return {
+        "seed_004 pending queue (idx_items_user_pending)": pending,
+        "one item": lambda session: queries.own_item(session, ada.id, mine[0]),
+        "cards with tags, suggestions and duplicates": cards,
+        "what an enrichment starts from": lambda session: background_of(session, ada.id, mine[0]),
+        "rejected names": lambda session: queries.rejected(session, ada.id, ["n1000", "n2000"]),
+        "rules": lambda session: queries.rules_of(session, ada.id),
+        "quota": lambda session: quota.standing(session, rt, ada),
+    }
+
+
+async def test_no_question_reads_a_whole_table(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "BIG", BIG)
+    ada, mine = await _fill(rt)
+    asked: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
+        asked.append((statement, parameters))
+
+    report: list[str] = []
+    for name, question in _questions(rt, ada, mine).items():
+        asked.clear()
+        event.listen(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
+        async with rt.db.read() as session:
+            await question(session)
+        event.remove(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
+        for statement, parameters in [one for one in asked if one[0].startswith("SELECT")]:
+            report += [f"{name}: {fault}\n{statement}" for fault in await plans._faults(rt, statement, parameters)]
+    assert not report, "\n\n".join(report)
+
+    counts = []
+    for size in (5, 30):
+        seen: list[str] = []
+        stop = count_statements(rt.db.reading_engine, seen.append)
+        async with rt.db.read() as session:
+            page = await queries.page_of_pending(session, Cursors(rt.secret), ada.id, status=None, limit=size, cursor=None)
+            assert len(await cards_of(session, page.items)) == size
+        stop()
+        counts.append(len([one for one in seen if one.startswith("SELECT")]))
+    assert counts[0] == counts[1] <= 7

@@ -1,0 +1,251 @@
+"""The person decides: every step and every state, and what each leaves behind."""
+
+import pytest
+from httpx import AsyncClient, Response
+from sqlalchemy import select
+
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.jobs.queue import claim as claim_jobs
+from refract.jobs.worker import Worker
+from refract.library import service
+from refract.library.enrich.material import Proposal, Suggested
+from refract.library.models import Item, ItemStatus
+from refract.library.payloads import EnrichItem
+from refract.library.queries import locked_item
+from refract.library.schemas import Confirmation, ItemOut
+from refract.library.service.hold import ALLOWED
+from refract.tags.models import Tag
+from tests.client import on_sqlite
+from tests.library.conftest import Look, Save
+from tests.library.http import Site, page
+
+TAGS = [
+    Suggested("Engines", 0.9, "in the title"),
+    Suggested("Coal", 0.6, "3 times in the text"),
+    Suggested("Mills", 0.4, "often in the text"),
+]
+
+
+async def propose(rt: Runtime, item: ItemOut, tags: list[Suggested] | None = None) -> None:
+    async with rt.db.write() as session:
+        held = await locked_item(session, item.id)
+        assert held is not None
+        await service.proposed(session, rt, held, Proposal("A title", "A summary.", TAGS if tags is None else tags), final=True)
+
+
+async def bring_to(rt: Runtime, ada: User, item: ItemOut, status: ItemStatus) -> None:
+    async with rt.db.write() as session:
+        held = await service.hold(session, rt, ada.id, item.id)
+        if status == ItemStatus.FAILED:
+            await service.failed(session, rt, held.item, "The address could not be reached.")
+        elif status in (ItemStatus.READY_TO_CONFIRM, ItemStatus.ARCHIVED):
+            await service.proposed(session, rt, held.item, Proposal("A title", None, []), final=True)
+        if status == ItemStatus.ARCHIVED:
+            await service.confirm(await service.hold(session, rt, ada.id, item.id), Confirmation())
+        if status == ItemStatus.DISCARDED:
+            await service.discard(held)
+
+
+async def ask(client: AsyncClient, item: ItemOut, step: str) -> Response:
+    if step == "edit":
+        return await client.patch(f"/api/v1/items/{item.id}", json={"title": "Mine"})
+    return await client.post(f"/api/v1/items/{item.id}/{step}")
+
+
+@on_sqlite
+@pytest.mark.parametrize("status", ItemStatus)
+@pytest.mark.parametrize("step", ["confirm", "discard", "retry", "edit"])
+async def test_what_a_state_does_not_allow_is_refused_by_name(
+    rt: Runtime, ada: User, as_ada: AsyncClient, save: Save, look: Look, status: ItemStatus, step: str
+) -> None:
+    item = await save("A thought.")
+    await bring_to(rt, ada, item, status)
+    before = await look(item)
+
+    answer = await ask(as_ada, item, step)
+
+    if step in ALLOWED[status].split(", "):
+        assert answer.status_code == 200
+    else:
+        problem = answer.json()
+        assert (answer.status_code, problem["code"]) == (409, "INVALID_STATE_TRANSITION")
+        assert (problem["state"], problem["allowed"]) == (status, ALLOWED[status].split(", "))
+        assert status in problem["detail"]
+        assert await look(item) == before
+
+
+async def test_confirm_keeps_what_the_person_keeps(rt: Runtime, as_ada: AsyncClient, save: Save) -> None:
+    item = await save("https://example.com/a", new_tags=["Old"])
+    await propose(rt, item)
+    read = (await as_ada.get(f"/api/v1/items/{item.id}")).json()
+    ids = {one["name"]: one["id"] for one in read["suggestions"]}
+    assert [one["confidence"] for one in read["suggestions"]] == [0.9, 0.6, 0.4]
+
+    answer = await as_ada.post(
+        f"/api/v1/items/{item.id}/confirm",
+        json={"title": "Mine", "accept": [ids["Engines"]], "reject": [ids["Coal"]], "new_tags": ["History"]},
+    )
+
+    kept = answer.json()
+    assert (answer.status_code, kept["status"], kept["title"], kept["summary"]) == (200, "ARCHIVED", "Mine", "A summary.")
+    assert sorted(tag["name"] for tag in kept["tags"]) == ["Engines", "History", "Old"]
+    assert {one["name"]: (one["status"], one["existing"]) for one in kept["suggestions"]} == {
+        "Engines": ("ACCEPTED", True), "Coal": ("REJECTED", False), "Mills": ("PENDING", False),
+    }  # fmt: skip
+    async with rt.db.read() as session:
+        usage = {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))}
+    assert usage == {"Engines": 1, "History": 1, "Old": 1}
+
+
+async def test_tag_ids_are_the_full_set_and_undo_brings_all_back(rt: Runtime, as_ada: AsyncClient, save: Save) -> None:
+    item = await save("A thought.", new_tags=["Old", "Older"])
+    await propose(rt, item)
+    before = (await as_ada.get(f"/api/v1/items/{item.id}")).json()
+    accept = [one["id"] for one in before["suggestions"]][:1]
+    kept = (await as_ada.post(f"/api/v1/items/{item.id}/confirm", json={"tag_ids": [], "accept": accept, "summary": "Mine."})).json()
+    assert [tag["name"] for tag in kept["tags"]] == ["Engines"]
+
+    undone = (await as_ada.post(f"/api/v1/items/{item.id}/undo")).json()
+
+    assert undone["status"] == "READY_TO_CONFIRM"
+    moving = ("version", "updated_at", "suggestions")
+    assert {name: value for name, value in undone.items() if name not in moving} == {
+        name: value for name, value in before.items() if name not in moving
+    }
+    assert {one["status"] for one in undone["suggestions"]} == {"PENDING"}
+    async with rt.db.read() as session:
+        assert {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))} == {"Engines": 0, "Old": 1, "Older": 1}
+
+
+@on_sqlite
+async def test_bad_decisions_change_nothing(rt: Runtime, as_ada: AsyncClient, save: Save, look: Look) -> None:
+    item = await save("A thought.")
+    await propose(rt, item)
+    before = await look(item)
+    one = str(before.suggestions[0].id)
+
+    for body, code in (
+        ({"accept": ["1"]}, "UNKNOWN_SUGGESTION"),
+        ({"accept": [one], "reject": [one]}, "UNDECIDED"),
+        ({"new_tags": ["#"]}, "INVALID_TAG"),
+        ({"title": "x" * 256}, "VALIDATION_FAILED"),
+    ):
+        answer = await as_ada.post(f"/api/v1/items/{item.id}/confirm", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (422, code), body
+    stale = await as_ada.post(f"/api/v1/items/{item.id}/confirm", headers={"If-Match": '"1"'})
+    assert stale.status_code == 412
+    assert await look(item) == before
+
+
+@on_sqlite
+async def test_suggestions_one_by_one(rt: Runtime, as_ada: AsyncClient, save: Save, look: Look) -> None:
+    item = await save("A thought.")
+    await propose(rt, item)
+    first, second, _ = (await look(item)).suggestions
+
+    await as_ada.post(f"/api/v1/items/{item.id}/suggestions", json={"accept": [str(first.id)], "reject": [str(second.id)]})
+
+    seen = await look(item)
+    assert (seen.status, [tag.name for tag in seen.tags]) == ("READY_TO_CONFIRM", [first.name])
+    again = await as_ada.post(f"/api/v1/items/{item.id}/suggestions", json={"accept": [str(second.id)]})
+    assert (again.status_code, again.json()["state"]) == (409, "REJECTED")
+
+
+@on_sqlite
+async def test_a_rejected_name_is_never_proposed_again(
+    rt: Runtime, work: Worker, as_ada: AsyncClient, save: Save, look: Look, site: Site
+) -> None:
+    head = '<meta name="keywords" content="Coal, Steam">'
+    text = "Steam engines burn coal. " * 3
+    site.pages.update({"/a": page("Coal and steam", text, head=head), "/b": page("Coal and steam again", text, head=head)})
+    first = await save(site.url("/a"))
+    await work.run_due()
+    coal = next(one for one in (await look(first)).suggestions if one.name == "Coal")
+    await as_ada.post(f"/api/v1/items/{first.id}/confirm", json={"reject": [str(coal.id)]})
+
+    second = await save(site.url("/b"))
+    await work.run_due()
+
+    names = {one.name.casefold() for one in (await look(second)).suggestions}
+    assert "steam" in names
+    assert "coal" not in names
+
+
+async def test_what_a_person_wrote_the_assistant_leaves_alone(rt: Runtime, as_ada: AsyncClient, save: Save, look: Look) -> None:
+    item = await save("A thought.")
+    await as_ada.patch(f"/api/v1/items/{item.id}", json={"title": "Mine"})
+
+    await propose(rt, item)
+
+    seen = await look(item)
+    assert (seen.title, seen.summary, seen.status) == ("Mine", "A summary.", "READY_TO_CONFIRM")
+
+
+async def test_a_discarded_item_is_out_of_its_jobs_reach(rt: Runtime, work: Worker, as_ada: AsyncClient, save: Save, look: Look) -> None:
+    item = await save("A thought.")
+    async with rt.db.write() as session:
+        (running,) = await claim_jobs(session, rt, "worker", {EnrichItem.kind: 3}, 5)
+    job = EnrichItem(item_id=item.id)
+    job.under(running)
+    await as_ada.post(f"/api/v1/items/{item.id}/discard")
+
+    async with rt.db.write() as session:
+        assert await service.may_write(session, job) is None
+    undone = (await as_ada.post(f"/api/v1/items/{item.id}/undo")).json()
+    assert undone["status"] == "ENRICHING"
+    async with rt.db.write() as session:
+        assert await service.may_write(session, job) is None, "undo gave the item to another job"
+    await work.run_due()
+    assert (await look(item)).status == "READY_TO_CONFIRM"
+
+
+@on_sqlite
+async def test_auto_confirm_is_off_until_asked_for(rt: Runtime, work: Worker, as_ada: AsyncClient, save: Save, look: Look) -> None:
+    await as_ada.put("/api/v1/me/tag-rules", json={"items": [{"pattern": '"coal"', "tags": ["Fuel"]}]})
+    first = await save("We need coal for the engine.")
+    await work.run_due()
+    assert (await look(first)).status == "READY_TO_CONFIRM"
+    me = await as_ada.patch("/api/v1/me", json={"preferences": {"auto_confirm": 0.9}})
+    assert me.json()["preferences"]["auto_confirm"] == 0.9
+
+    sure, unsure = await save("More coal for the engine."), await save("Something else entirely.")
+    await work.run_due()
+
+    assert ((await look(sure)).status, [tag.name for tag in (await look(sure)).tags]) == ("ARCHIVED", ["Fuel"])
+    assert (await look(unsure)).status == "READY_TO_CONFIRM"
+    undone = (await as_ada.post(f"/api/v1/items/{sure.id}/undo")).json()
+    assert (undone["status"], undone["tags"]) == ("READY_TO_CONFIRM", [])
+    off = await as_ada.patch("/api/v1/me", json={"preferences": {"auto_confirm": None}})
+    assert off.json()["preferences"]["auto_confirm"] is None
+
+
+@on_sqlite
+async def test_suggestions_can_be_turned_off(
+    rt: Runtime, work: Worker, as_ada: AsyncClient, site: Site, save: Save, look: Look, ada: User
+) -> None:
+    await as_ada.patch("/api/v1/me", json={"preferences": {"suggestions": False}})
+    site.pages["/a"] = page("Coal and steam", "Steam engines burn coal. " * 9, head='<meta name="keywords" content="Coal">')
+    async with rt.db.read() as session:
+        ada = await session.get_one(User, ada.id)
+
+    item = await save(site.url("/a"), by=ada)
+    await work.run_due()
+
+    seen = await look(item)
+    assert (seen.status, seen.title, seen.suggestions) == ("READY_TO_CONFIRM", "Coal and steam", [])
+
+
+async def test_erasing_a_person_leaves_nothing_of_theirs(rt: Runtime, save: Save, ada: User, bob: User) -> None:
+    item = await save("A thought.", new_tags=["Mine"])
+    await propose(rt, item)
+    kept = await save("Bob's.", by=bob, new_tags=["Mine"])
+
+    async with rt.db.write() as session:
+        await service.erase_person(session, ada.id)
+
+    async with rt.db.read() as session:
+        assert [one.id for one in await session.scalars(select(Item))] == [kept.id]
+        assert [tag.space for tag in await session.scalars(select(Tag))] == [bob.id]
+        exported = [kind async for kind, _ in service.export_person(session, bob.id)]
+    assert exported == ["item"]
