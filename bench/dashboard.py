@@ -23,11 +23,12 @@ from sqlalchemy import Table, make_url, text
 
 from bench._common import busy, table, write
 from refract import migrations
-from refract.analytics import closing, parts, sketches, stats
+from refract.analytics import closing, parts, stats
 from refract.analytics.frames import LINK_CLICK
 from refract.analytics.generator import Traffic, visits
 from refract.analytics.grains import QUARTER, moment_of, start_of
 from refract.analytics.models import ClickRollup
+from refract.analytics.sketches import Sketch
 from refract.analytics.stats import Question
 from refract.core.clock import ManualClock
 from refract.core.db import Database, count_statements
@@ -44,11 +45,13 @@ MOST_QUERIES = 6
 ROUNDS = 25
 DAYS = 30
 NOW = datetime(2026, 6, 1, 11, 20, tzinfo=UTC)
-VALUES = {"cities": 3_000, "referrers": 1_500, "countries": 60, "devices": 3, "browsers": 12, "systems": 8}
+VALUES = {"cities": 300, "referrers": 100, "countries": 60, "campaigns": 10, "devices": 3, "browsers": 12, "systems": 8, "nodes": 2}
+"""How many different values each breakdown knows. With `--many`, cities and referrers reach the thousand a day that are kept."""
+MANY = {**VALUES, "cities": 3_000, "referrers": 1_500}
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kolkata")
 
 
-def quarters(link: int, clicks: int, chance: random.Random) -> Iterator[dict[str, Any]]:
+def quarters(link: int, clicks: int, values: dict[str, int], chance: random.Random) -> Iterator[dict[str, Any]]:
     """Rows of quarter hours with the rhythm of generated traffic."""
     begin = NOW - timedelta(days=DAYS)
     sample = Traffic([link], begin, NOW, min(clicks, 60_000), seed=1)
@@ -59,21 +62,21 @@ def quarters(link: int, clicks: int, chance: random.Random) -> Iterator[dict[str
     scale = clicks / sample.clicks
     for start, weight in sorted(weights.items()):
         people = round(weight * scale)
-        yield _row(link, start, people, chance)
+        yield _row(link, start, people, values, chance)
 
 
-def _row(link: int, start: int, people: int, chance: random.Random) -> dict[str, Any]:
-    seen, day = sketches.empty(), start // 86_400
+def _row(link: int, start: int, people: int, known: dict[str, int], chance: random.Random) -> dict[str, Any]:
+    seen, day = Sketch(), start // 86_400
     for _ in range(people):
         seen.update(day * 10_000_000 + chance.randrange(300_000))
     found: parts.Parts = {}
-    for dimension, values in VALUES.items():
+    for dimension, values in known.items():
         for _ in range(min(people, 400)):  # drawn from some and scaled up: what counts is how many values there are
             key = parts.key(dimension, f"value {int(values * chance.random() ** 3)}")
             found[key] = found.get(key, 0) + max(1, people // 400)
     return {
         "target_id": link, "kind": LINK_CLICK, "grain": QUARTER, "start": moment_of(start), "people": people, "bots": people // 9,
-        "private": 0, "uniques": sketches.size(seen), "visitors": sketches.write(seen), "parts": parts.encode(found),
+        "private": 0, "uniques": seen.size(), "visitors": seen.write(), "parts": parts.encode(found),
     }  # fmt: skip
 
 
@@ -91,12 +94,12 @@ async def own_database(dialect: str, folder: Path, bench: str) -> str:
     return make_url(server).set(database=name).render_as_string(hide_password=False)
 
 
-async def _fill(rt: Runtime, sizes: dict[str, int]) -> tuple[Who, dict[str, int]]:
+async def _fill(rt: Runtime, sizes: dict[str, int], values: dict[str, int]) -> tuple[Who, dict[str, int]]:
     async with rt.db.write() as session:
         ada = await make.person(session, rt)
         links = {name: (await make.link(session, rt, ada)).id for name in sizes}
     for name, clicks in sizes.items():
-        rows = list(quarters(links[name], clicks, random.Random(name)))
+        rows = list(quarters(links[name], clicks, values, random.Random(name)))
         for begin in range(0, len(rows), 200):
             async with rt.db.write() as session:
                 await insert_rows(session, cast("Table", ClickRollup.__table__), rows[begin : begin + 200])
@@ -112,14 +115,14 @@ async def _dashboard(rt: Runtime, who: Who, link: int, zone: str) -> stats.Dashb
         return await stats.dashboard(session, link, Question(tz=zone, compare=True), NOW)
 
 
-async def measure(dialect: str, sizes: dict[str, int], zones: tuple[str, ...], rounds: int) -> dict[str, Any]:
+async def measure(dialect: str, sizes: dict[str, int], zones: tuple[str, ...], rounds: int, values: dict[str, int]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(data_dir=Path(folder), database_url=await own_database(dialect, Path(folder), "dashboard"), secret_key="s" * 40)  # type: ignore[arg-type]
         db, clock = Database(settings), ManualClock(NOW)
         await migrations.upgrade(db)
         rt = Runtime(settings=settings, db=db, clock=clock, ids=Snowflakes(1, clock, wait=clock.advance), secret=Secret(b"s" * 40))
-        who, links = await _fill(rt, sizes)
+        who, links = await _fill(rt, sizes, values)
         for zone in zones:
             asked: list[str] = []
             stop = count_statements(db.reading_engine, asked.append)
@@ -147,12 +150,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--small", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--databases", default="sqlite,postgresql,mysql")
+    parser.add_argument("--many", action="store_true", help="as many different values as are kept")
     parser.add_argument("--zone", action="append", help="a time zone; may be given several times")
     given = parser.parse_args(arguments)
     load, zones = busy(), tuple(given.zone or ZONES)
+    sizes, values = {"big": given.big, "small": given.small}, MANY if given.many else VALUES
     results, rows, held = {}, [], True
     for dialect in given.databases.split(","):
-        results[dialect] = asyncio.run(measure(dialect, {"big": given.big, "small": given.small}, zones, given.rounds))
+        results[dialect] = asyncio.run(measure(dialect, sizes, zones, given.rounds, values))
         for zone, one in results[dialect].items():
             times = one["milliseconds"]
             rows.append(

@@ -25,7 +25,8 @@ from tools.serving import environment, serving
 STRANGER, USER, READER, ADMIN = IDENTITIES = ("stranger", "user", "reader", "admin")
 ALL_PHASES = ("examples", "coverage", "fuzzing", "stateful")
 LEFT_OUT = ("positive_data_acceptance",)  # a cursor, a URL, a time zone, a name obey rules that a JSON schema cannot say
-UNLIMITED = {"key_requests_per_hour": 0, "creates_per_hour": 0, "misses_per_minute": 0}  # a 429 would hide what lies behind it
+_LIMITS = ("key_requests_per_hour", "creates_per_hour", "misses_per_minute", "anonymous_lists_per_hour", "anonymous_entries_per_hour")
+UNLIMITED = dict.fromkeys(_LIMITS, 0)  # a 429 would hide what lies behind it
 
 
 @dataclass(frozen=True)

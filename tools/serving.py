@@ -35,12 +35,17 @@ def environment(**settings: object) -> dict[str, str]:
     """This process's environment without its settings, and with those given: `environment(workers=2)`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("REFRACT_")}
     path = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**kept, "PYTHONPATH": path, **{f"REFRACT_{name.upper()}": str(value) for name, value in settings.items()}}
+    own = {"PYTHONPATH": path, "REFRACT_SPOOL_READER": "elsewhere"}  # a redirect node may be measured alone
+    return {**kept, **own, **{f"REFRACT_{name.upper()}": str(value) for name, value in settings.items()}}
 
 
 @contextmanager
 def serving(data_dir: Path, **settings: object) -> Iterator[Served]:
-    """Serve on a free port of this machine for as long as the block runs; settings are named as in `Settings`."""
+    """Serve on a free port of this machine for as long as the block runs; settings are named as in `Settings`.
+
+    A process that only redirects may do so alone here: whoever starts it this way looks at its spool itself.
+    """
+    settings = {"spool_reader": "elsewhere", **settings}
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             command("serve", "--port", "0", "--data-dir", str(data_dir)),

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from refract.analytics.cover import State
 from refract.analytics.grains import second_of
 from refract.analytics.stats.calendar import Bucket, Granularity, Range, buckets, range_of, zone_of
-from refract.analytics.stats.errors import InvalidRange, TooManyPoints, UnknownTimeZone
+from refract.analytics.stats.errors import InvalidRange, TooManyPoints
+from refract.identity.errors import UnknownTimeZone
 
 NOW = datetime(2026, 6, 1, 12, 7, tzinfo=UTC)
 ZONES = [

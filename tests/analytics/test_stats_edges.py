@@ -164,10 +164,10 @@ async def test_no_question_walks_along_a_whole_table(rt: Runtime, clock: ManualC
     event.listen(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
     now = clock.now()
     for zone in ("UTC", "Asia/Kolkata"):
-        async with rt.db.read() as reading:
-            await stats.dashboard(reading, links_of_hers[0], Question(now - timedelta(days=5), tz=zone), now)
-        async with rt.db.read() as reading:
-            await stats.overview(reading, ada.id, Question(now - timedelta(days=5), tz=zone), now)
+        async with rt.db.read() as looking:
+            await stats.dashboard(looking, links_of_hers[0], Question(now - timedelta(days=5), tz=zone), now)
+        async with rt.db.read() as looking:
+            await stats.overview(looking, ada.id, Question(now - timedelta(days=5), tz=zone), now)
     _ = [some async for some in raw.events(rt, 7, now - timedelta(hours=3), now)]
     event.remove(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
     looked = [(statement, given) for statement, given in seen if any(name in statement for name in BIG)]

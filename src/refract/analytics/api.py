@@ -14,13 +14,14 @@ from refract.analytics.archive import ArchiveMissing
 from refract.analytics.grains import moment_of
 from refract.analytics.schemas import BreakdownOut, Dimension, LinkDimension, OverviewBreakdownOut, OverviewOut, StatsOut, When
 from refract.analytics.stats import Granularity, Question
-from refract.analytics.stats.errors import InvalidRange, TooManyExports, TooManyPoints, TooManyStreams, UnknownTimeZone
+from refract.analytics.stats.errors import InvalidRange, TooManyExports, TooManyPoints, TooManyStreams
 from refract.analytics.stats.export import Form, export
 from refract.analytics.stats.live import Live, Totals, follow
 from refract.analytics.stats.raw import CAMPAIGN_PARTS
 from refract.core.ids import encode
 from refract.core.schema import Id
 from refract.identity.actors import Reader
+from refract.identity.errors import UnknownTimeZone
 from refract.links.edge import ASKING, who
 from refract.links.errors import LinkNotFound, NotYours
 from refract.web.problems import problems

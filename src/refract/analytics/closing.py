@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from sqlalchemy import Table, delete, func, select
 
-from refract.analytics import sketches
 from refract.analytics.cover import State
 from refract.analytics.grains import DAY, HOUR, MONTH, QUARTER, SECONDS, SIX_HOURS, moment_of, second_of, start_of
 from refract.analytics.models import ClickRollup
 from refract.analytics.parts import add, decode
 from refract.analytics.rollups import Ledger
+from refract.analytics.sketches import Sketch
 from refract.analytics.state import hold, move
 from refract.analytics.tally import Slot, Tally
 from refract.core.db import WriteSession
@@ -80,8 +80,8 @@ def _tallies(rows: Iterable[Any], hour: int) -> dict[Slot, Tally]:
         tally.private += row.private
         add(tally.parts, decode(row.parts))
         if row.visitors:
-            sketch = sketches.read(row.visitors)
-            tally.sketch = sketch if tally.sketch is None else sketches.merged(tally.sketch, sketch)
+            tally.sketch = tally.sketch or Sketch()
+            tally.sketch.meet(Sketch.read(row.visitors))
     return found
 
 

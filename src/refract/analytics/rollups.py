@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from refract.analytics import sketches
 from refract.analytics.cover import State
 from refract.analytics.grains import COARSE, DAY, MONTH, QUARTER, start_of
 from refract.analytics.parts import Parts, add, decode, encode, limited
+from refract.analytics.sketches import Sketch
 from refract.analytics.store import RollupKey, load_rollups, save_rollups
 from refract.analytics.tally import Slot, Tally
 from refract.core.db import WriteSession
@@ -32,7 +32,7 @@ class Bucket:
         self.bots = bots
         self.private = private
         self.uniques = uniques
-        self.sketch: Any = None
+        self.sketch: Sketch | None = None
         self.parts: Parts = {}
 
 
@@ -111,26 +111,26 @@ class Ledger:
 
     def _row(self, key: RollupKey) -> tuple[Any, ...]:
         bucket = self._known[key]
-        visitors = sketches.write(bucket.sketch) if bucket.sketch is not None else None
+        visitors = bucket.sketch.write() if bucket.sketch is not None else None
         packed = encode(bucket.parts, pack=key[2] != QUARTER)
         return (*key, bucket.people, bucket.bots, bucket.private, bucket.uniques, visitors, packed)
 
 
 def _bucket(people: int, bots: int, private: int, uniques: int, visitors: bytes | None, parts: bytes | None) -> Bucket:
     bucket = Bucket(people, bots, private, uniques)
-    bucket.sketch = sketches.read(visitors) if visitors else None
+    bucket.sketch = Sketch.read(visitors) if visitors else None
     bucket.parts = decode(parts)
     return bucket
 
 
 def _meet(bucket: Bucket, tally: Tally) -> None:
+    if bucket.sketch is None:
+        bucket.sketch = Sketch()
     if tally.sketch is not None:
-        bucket.sketch = sketches.merged(*([] if bucket.sketch is None else [bucket.sketch]), tally.sketch)
-    elif bucket.sketch is None:
-        bucket.sketch = sketches.empty()
+        bucket.sketch.meet(tally.sketch)
     for visitor in tally.visitors:
         bucket.sketch.update(visitor)
-    bucket.uniques = sketches.size(bucket.sketch)
+    bucket.uniques = bucket.sketch.size()
 
 
 def _grains_of(state: State, slot: Slot) -> list[RollupKey]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from refract.analytics.frames import LINK_CLICK, Click
 from refract.analytics.grains import DAY, QUARTER, SECONDS
 from refract.analytics.parts import Parts, key
+from refract.analytics.sketches import Sketch
 from refract.analytics.visitor import FACTS, Reader, microseconds_of, visitor_hash
 from refract.core.settings import Dialect
 
@@ -35,7 +36,7 @@ class Tally:
         self.private = 0
         self.last = 0
         self.visitors: list[int] = []
-        self.sketch: Any = None
+        self.sketch: Sketch | None = None
         self.parts: Parts = {}
 
 

@@ -11,6 +11,7 @@ from refract.analytics.frames import PREFETCH, PRIVATE, Click
 from refract.analytics.memory import Memory
 from refract.analytics.parts import key
 from refract.analytics.places import Places
+from refract.analytics.sketches import WIDTH
 from refract.core.address import spelled
 
 DIRECT: Final = "direct"
@@ -74,8 +75,8 @@ def _private(kind: int, target: int, flags: int) -> Facts:
 
 
 def visitor_hash(visitor: bytes, salt: bytes) -> int:
-    """63 bits that mean nothing without the salt of the day."""
-    return int.from_bytes(blake2b(visitor, key=salt, digest_size=8).digest(), "big") >> 1
+    """Bits that mean nothing without the salt of the day."""
+    return int.from_bytes(blake2b(visitor, key=salt, digest_size=WIDTH).digest(), "big")
 
 
 def microseconds_of(time_ns: int, received: int) -> int:

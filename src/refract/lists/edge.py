@@ -27,10 +27,23 @@ ON_A_LIST = problems(*ASKING, ListNotFound)
 
 async def start_list(session: WriteSession, rt: Runtime, space: Namespace, visitor: Visitor, new: ListCreate) -> LinkList:
     """Make a draft; a stranger's counts against their network."""
+    await _pay_for_list(session, rt, visitor)
+    return await service.create_list(session, space, visitor.who, new)
+
+
+async def begin_edition(session: WriteSession, rt: Runtime, space: Namespace, visitor: Visitor, list_id: int) -> tuple[LinkList, bool]:
+    """Begin the next edition, which counts as a list, and have looked at what nobody has looked at yet; or find the one begun before."""
+    draft, made = await service.new_edition(session, space, visitor.who, list_id)
+    if made:
+        await _pay_for_list(session, rt, visitor)
+        await look_later(session, rt, [row.entry for row in await queries.entries_of(session, draft.id)])
+    return draft, made
+
+
+async def _pay_for_list(session: WriteSession, rt: Runtime, visitor: Visitor) -> None:
     if visitor.anonymous:
         limit = rt.settings.anonymous_lists_per_hour
         await take(session, f"lists:{visitor.network}", 1, per_hour=limit, now=rt.clock.now())
-    return await service.create_list(session, space, visitor.who, new)
 
 
 async def look_at(rt: Runtime, url: str) -> Address:

@@ -17,9 +17,8 @@ from refract.links.api.names import Askers
 from refract.links.edge import Space
 from refract.lists import addresses, queries, service
 from refract.lists.creators import Reading, Visitor, Writing, remember
-from refract.lists.edge import add_many, audited, shown_lines, start_list
+from refract.lists.edge import add_many, audited, begin_edition, shown_lines, start_list
 from refract.lists.errors import TooManyAtOnce
-from refract.lists.fetching import look_later
 from refract.lists.models import FetchStatus
 from refract.lists.schemas import MOST_AT_ONCE, EntriesResult, EntryPatch, ListCreate, ListPatch
 from refract.lists.shown import summary, whole
@@ -112,7 +111,7 @@ async def claim(actor: Writer, visitor: Writing, rt: Rt) -> Response:
 @router.get("/app/lists/availability")
 async def availability(request: Request, rt: Rt, space: Space, slug: Annotated[str, Query(max_length=200)] = "") -> Response:
     """Whether a name is free, as a few words for the page."""
-    rt.part(Askers).count(request, rt.clock.monotonic())
+    await rt.part(Askers).count(request, rt.clock.monotonic())
     found = None
     if slug:
         async with rt.db.read() as session:
@@ -263,9 +262,7 @@ async def publish(list_id: Id, request: Request, visitor: Writing, rt: Rt, space
 async def new_edition(list_id: Id, request: Request, visitor: Writing, rt: Rt, space: Space) -> Response:
     try:
         async with rt.db.write() as session:
-            draft, made = await service.new_edition(session, space, visitor.who, list_id)
-            if made:
-                await look_later(session, rt, [row.entry for row in await queries.entries_of(session, draft.id)])
+            draft, _ = await begin_edition(session, rt, space, visitor, list_id)
     except RefractError as wrong:
         return await _again(request, visitor, rt, list_id, wrong, "step", {})
     return _back(draft.id)

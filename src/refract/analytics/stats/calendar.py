@@ -16,7 +16,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from refract.analytics.cover import State
 from refract.analytics.grains import DAY, MONTH, QUARTER, end_of, moment_of, second_of, start_of
-from refract.analytics.stats.errors import InvalidRange, TooManyPoints, UnknownTimeZone
+from refract.analytics.stats.errors import InvalidRange, TooManyPoints
+from refract.core.errors import FieldError
+from refract.identity.errors import UnknownTimeZone
 
 MOST_POINTS: Final = 2_000
 DEFAULT_DAYS: Final = 30
@@ -57,12 +59,13 @@ class Range:
 
 def zone_of(name: str) -> ZoneInfo:
     """An IANA zone by its name."""
+    unknown = UnknownTimeZone(name=name, errors=[FieldError("tz", "Use a name of the IANA list, such as Europe/Berlin.")])
+    if name.startswith(_UNFIT):
+        raise unknown
     try:
-        if name.startswith(_UNFIT):
-            raise UnknownTimeZone(name=name)
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as wrong:
-        raise UnknownTimeZone(name=name) from wrong
+        raise unknown from wrong
 
 
 def range_of(begin: datetime | date | None, end: datetime | date | None, zone: ZoneInfo, now: datetime) -> Range:

@@ -10,13 +10,6 @@ class InvalidRange(Invalid):
         super().__init__(errors=[FieldError("from", "Choose a moment before to.")])
 
 
-class UnknownTimeZone(Invalid):
-    """There is no time zone "{name}": use a name of the IANA list, such as Europe/Berlin."""
-
-    def __init__(self, *, name: str) -> None:
-        super().__init__(errors=[FieldError("tz", "Use a name of the IANA list, such as Europe/Berlin.")], name=name)
-
-
 class TooManyPoints(Invalid):
     """A series has at most {most} points: choose a shorter time or a coarser granularity."""
 

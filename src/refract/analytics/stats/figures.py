@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import nsmallest
 from typing import Final
 
 from refract.analytics import parts, sketches
@@ -58,8 +59,8 @@ def all_breakdowns(dimensions: Iterable[str], rows: Sequence[Row], begin: int, e
 def ranked(dimension: str, values: Mapping[str, int], people: int, begin: int, end: int, limit: int | None) -> Breakdown:
     """The most frequent values, and what the others come to."""
     total = sum(values.values())
-    found = sorted((-clicks, value) for value, clicks in values.items() if value != OTHER and clicks)
-    shown = found[: limit or SHOWN.get(dimension, 10)]
+    most = limit or SHOWN.get(dimension, 10)
+    shown = nsmallest(most, ((-clicks, value) for value, clicks in values.items() if value != OTHER and clicks))
     items = [Share(value, label_of(dimension, value), -clicks, round(-clicks / total, 6)) for clicks, value in shown]
     return Breakdown(moment_of(begin), moment_of(end), dimension, items, total + sum(clicks for clicks, _ in shown), total, people - total)
 

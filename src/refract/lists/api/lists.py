@@ -11,9 +11,8 @@ from refract.identity.errors import SignInNeeded
 from refract.links.edge import Space
 from refract.lists import queries, service
 from refract.lists.creators import Reading, Writing, remember
-from refract.lists.edge import ASKING, ON_A_LIST, audited, list_out, start_list
+from refract.lists.edge import ASKING, ON_A_LIST, audited, begin_edition, list_out, start_list
 from refract.lists.errors import ListImmutable, ListNotFound, NoEntries, NotPublished, SlugSettled
-from refract.lists.fetching import look_later
 from refract.lists.models import ListStatus
 from refract.lists.schemas import ClaimResult, ListCreate, ListOut, ListPatch, ListsPage, PublishIn, SlugIn
 from refract.lists.shown import summary
@@ -147,9 +146,7 @@ async def new_edition(
 ) -> ListOut:
     """Begin the next edition: a draft that starts as a copy and takes over the name when it is published."""
     async with rt.db.write() as session:
-        draft, made = await service.new_edition(session, space, visitor.who, list_id)
-        if made:
-            await look_later(session, rt, [row.entry for row in await queries.entries_of(session, draft.id)])
+        draft, made = await begin_edition(session, rt, space, visitor, list_id)
         out = await list_out(session, rt, visitor, draft.id)
     response.status_code = 201 if made else 200
     response.headers["Location"] = f"/api/v1/lists/{out.id}"
