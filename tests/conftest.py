@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.core.settings import Settings
 from tests.client import client_of
+from tools import packages
+from tools.servers import Redis as RedisServer
+from tools.servers import free_port
 
 START = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 DIALECTS = ("sqlite", "postgresql", "mysql")
@@ -140,3 +144,20 @@ async def client(app: Application) -> AsyncIterator[AsyncClient]:
     """A stranger; `tests.client` has the headers that make it somebody."""
     async with client_of(app) as asking:
         yield asking
+
+
+@pytest.fixture
+def redis_server() -> Iterator[RedisServer]:
+    """An empty Redis of this test's own, to be stopped, filled and slowed at will."""
+    if packages.find("redis") is None:
+        pytest.skip("absent service: redis")
+    base = Path(tempfile.mkdtemp(prefix="refract-redis-"))
+    base.chmod(0o711)  # the server is another user
+    server = RedisServer(base, free_port())
+    server.initialise()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.discard()
+        shutil.rmtree(base)

@@ -41,7 +41,11 @@ def environment(**settings: object) -> dict[str, str]:
 
 @contextmanager
 def serving(data_dir: Path, **settings: object) -> Iterator[Served]:
-    """Serve on a free port of this machine for as long as the block runs; settings are named as in `Settings`."""
+    """Serve on a free port of this machine for as long as the block runs; settings are named as in `Settings`.
+
+    A process that only redirects may do so alone here: whoever starts it this way looks at its spool itself.
+    """
+    settings = {"spool_reader": "elsewhere", **settings}
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             command("serve", "--port", "0", "--data-dir", str(data_dir)),

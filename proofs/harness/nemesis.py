@@ -70,7 +70,7 @@ class Nemesis:
         helper = await asyncio.create_subprocess_exec(sys.executable, "-I", "-S", "-c", BLOW, *words, stdout=asyncio.subprocess.PIPE)
         said, _ = await helper.communicate()
         at, until, busy = said.split()
-        self._note(Fault("SIGKILL", victim, pids[0], float(at), float(until), busy=busy == b"1"))
+        self.note(Fault("SIGKILL", victim, pids[0], float(at), float(until), busy=busy == b"1"))
         return float(at)
 
     async def pause(self, pid: int, victim: str, seconds: float) -> None:
@@ -81,13 +81,13 @@ class Nemesis:
             await asyncio.sleep(seconds)
         finally:
             self._send(pid, signal.SIGCONT)
-        self._note(Fault("SIGSTOP", victim, pid, at, time.monotonic()))
+        self.note(Fault("SIGSTOP", victim, pid, at, time.monotonic()))
 
     def send(self, pid: int, number: signal.Signals, victim: str) -> float:
         """SIGTERM, SIGHUP: requests rather than blows."""
         at = time.monotonic()
         self._send(pid, number)
-        self._note(Fault(number.name, victim, pid, at, at))
+        self.note(Fault(number.name, victim, pid, at, at))
         return at
 
     async def restart(self, server: Server, *, hard: bool) -> None:
@@ -95,14 +95,15 @@ class Nemesis:
         at, pid = time.monotonic(), server.pid or 0
         await asyncio.to_thread(server.kill if hard else server.stop)
         await asyncio.to_thread(server.start)
-        self._note(Fault("restart", server.name, pid, at, time.monotonic()))
+        self.note(Fault("restart", server.name, pid, at, time.monotonic()))
 
     @staticmethod
     def _send(pid: int, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
-    def _note(self, fault: Fault) -> None:
+    def note(self, fault: Fault) -> None:
+        """Faults that others make are accounted for here, too."""
         self.faults.append(fault)
         with self._path.open("a") as file:
             file.write(json.dumps(asdict(fault)) + "\n")

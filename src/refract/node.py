@@ -4,19 +4,28 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from refract.analytics.spool_reader import has_ingester
 from refract.core.errors import StoreFull, Unavailable
+from refract.core.redis import Redis, shared_redis
 from refract.core.runtime import Runtime
+from refract.core.settings import Settings
+from refract.jobs.metrics import observe
 from refract.web.headers import Surroundings
 from refract.web.problems import NoSuchPage, problem_response
 from refract.web.vitals import ADDRESSES, Probe, Vitals
 
 if TYPE_CHECKING:
+    from refract.analytics.consume import Consumer
+    from refract.analytics.ingest import Ingester
+    from refract.analytics.ship import Shipper
+    from refract.core.traces import Traces
     from refract.redirect.engine import Engine
     from refract.redirect.hooks import ListPage, Surface
 
@@ -27,6 +36,20 @@ class ClicksNotKept(Unavailable):
     """Clicks cannot be written to the spool: {reason}."""
 
 
+class UnattendedSpool(Unavailable):
+    """Nobody stores the clicks in {path}: set REFRACT_REDIS_URL, or start a worker with the same REFRACT_SPOOL_DIR.
+
+    `REFRACT_SPOOL_READER=elsewhere` lets it be.
+    """
+
+
+def unattended(settings: Settings) -> bool:
+    """Whether clicks of this process would lie in its spool for good: it may not store them, and nobody else is there to do so."""
+    if settings.role != "redirect" or settings.redis_url is not None or settings.spool_reader == "elsewhere":
+        return False
+    return not has_ingester(settings.effective_spool_dir)
+
+
 class Node:
     """What every role has. `all` and `web` extend it by the web app (`refract.app`)."""
 
@@ -34,7 +57,10 @@ class Node:
         self.rt = rt
         self.engine = _engine(rt) if rt.settings.role not in ("worker", "ingest") else None
         self.vitals = Vitals(rt, _probes(self.engine), self._problems)
-        self._surroundings = Surroundings(self.application(), rt)
+        if rt.settings.role in ("all", "worker"):
+            self.vitals.before_metrics = partial(observe, rt)
+        self._traces = _traces(rt) if rt.settings.otlp_url is not None else None
+        self._surroundings = Surroundings(_traced(self.application(), self._traces), rt)
         self._log = structlog.get_logger("refract.node")
 
     def application(self) -> ASGIApp:
@@ -70,11 +96,29 @@ class Node:
         async with AsyncExitStack() as open_parts:
             if self.engine is not None:
                 await open_parts.enter_async_context(self.engine.running())
-            if self.rt.settings.role != "redirect":  # whose right to the database may be to read it
-                await open_parts.enter_async_context(self.beside("ingest", _ingesting(self.rt)))
+            if self._traces is not None:
+                await open_parts.enter_async_context(self.beside("traces", self._traces.run))
+            for name, work in self._carriers().items():
+                await open_parts.enter_async_context(self.beside(name, work))
             if self.rt.settings.role in ("all", "worker"):
                 await open_parts.enter_async_context(_working(self.rt))
             yield
+
+    def _carriers(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """Who brings clicks to the database. Workers do so themselves; other roles hand them to Redis, if there is one.
+
+        The role `redirect` never does by itself: its right to the database may be to read it.
+        """
+        redis, role = self.rt.part(shared_redis), self.rt.settings.role
+        if redis is None:
+            return {} if role == "redirect" else {"ingest": _ingester(self.rt).run}
+        if role in ("redirect", "web"):
+            return {"ship": _shipper(self.rt, redis, writes=role == "web").run}
+        carriers: dict[str, Callable[[], Awaitable[None]]]
+        carriers = {"ingest": _ingester(self.rt).run, "consume": _consumer(self.rt, redis).run}
+        if self.engine is None:
+            carriers["news"] = _news(self.rt, redis)
+        return carriers
 
     @asynccontextmanager
     async def beside(self, name: str, run: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
@@ -103,6 +147,8 @@ class Node:
             found.append(ClicksNotKept(reason=ailment).message)
         if spool is not None and spool.not_kept:
             found.append(f"{spool.not_kept} clicks were answered but not kept.")
+        if unattended(self.rt.settings):
+            found.append(UnattendedSpool(path=self.rt.settings.effective_spool_dir).message)
         return found
 
 
@@ -142,6 +188,20 @@ def list_pages(rt: Runtime, engine: "Engine", surface: "Surface") -> "ListPage":
     return ListPages(rt, engine, surface)
 
 
+def _traces(rt: Runtime) -> "Traces":
+    from refract.core.traces import make_traces  # noqa: PLC0415 - only with a collector
+
+    return rt.part(make_traces)
+
+
+def _traced(app: ASGIApp, traces: "Traces | None") -> ASGIApp:
+    if traces is None:
+        return app
+    from refract.web.traced import Traced  # noqa: PLC0415 - only with a collector
+
+    return Traced(app, traces)
+
+
 def _probes(engine: "Engine | None") -> dict[str, Probe]:
     if engine is None:
         return {}
@@ -154,10 +214,30 @@ def _probes(engine: "Engine | None") -> dict[str, Probe]:
     return {"spool": spool}
 
 
-def _ingesting(rt: Runtime) -> Callable[[], Awaitable[None]]:
+def _ingester(rt: Runtime) -> "Ingester":
     from refract.analytics.ingest import Ingester  # noqa: PLC0415 - not in every role
 
-    return Ingester(rt).run
+    return Ingester(rt)
+
+
+def _shipper(rt: Runtime, redis: Redis, *, writes: bool) -> "Shipper":
+    from refract.analytics.ship import Shipper  # noqa: PLC0415 - only with Redis
+
+    return Shipper(rt, redis, instead=_ingester(rt) if writes else None)
+
+
+def _consumer(rt: Runtime, redis: Redis) -> "Consumer":
+    from refract.analytics.consume import Consumer  # noqa: PLC0415 - only with Redis
+
+    return Consumer(rt, redis, _ingester(rt))
+
+
+def _news(rt: Runtime, redis: Redis) -> Callable[[], Awaitable[None]]:
+    """A worker changes links too, and keeps none ready itself."""
+    from refract.redirect.news import News  # noqa: PLC0415 - only with Redis
+    from refract.redirect.shared import SharedLinks  # noqa: PLC0415
+
+    return News(rt, redis, SharedLinks(redis, rt.clock.now, rt.clock.monotonic)).tell
 
 
 @asynccontextmanager

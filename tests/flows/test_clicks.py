@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from tests.redirect.outside import Outside
-from tests.serving import PATIENCE, free_port, refract, serving
+from tests.serving import PATIENCE, refract, serving
+from tools.servers import Redis as RedisServer
 
 PERSON = {"user-agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "referer": "https://news.example.org/a?secret=1"}
 
@@ -67,9 +68,29 @@ def test_a_redirect_node_spools_and_a_worker_beside_it_ingests(tmp_path: Path) -
             assert "refract_" in client.get(f"{one.url}/metrics").text
 
 
-def test_a_redirect_node_whose_clicks_nobody_stores_does_not_start(tmp_path: Path) -> None:
-    done = refract("serve", "--role", "redirect", "--port", str(free_port()), "--data-dir", str(tmp_path / "data"))
+def test_a_redirect_node_whose_clicks_nobody_would_store_does_not_start(tmp_path: Path) -> None:
+    refused = refract("serve", "--role", "redirect", "--port", "0", "--data-dir", str(tmp_path / "data"))
 
-    assert done.returncode == 2
-    assert "Nobody stores the clicks" in done.stderr
-    assert "REFRACT_SPOOL_READER=elsewhere" in done.stderr
+    assert refused.returncode == 1
+    assert "Nobody stores the clicks" in refused.stderr
+    assert "REFRACT_REDIS_URL" in refused.stderr
+
+
+def test_with_redis_a_redirect_node_and_a_worker_need_no_common_directory(tmp_path: Path, redis_server: RedisServer) -> None:
+    data, apart = tmp_path / "data", tmp_path / "apart"
+    outside = Outside(data)
+    redis, database = redis_server.url, f"sqlite:///{data / 'refract.db'}"
+    with (
+        serving(data, "--role", "worker", REFRACT_REDIS_URL=redis, REFRACT_DATABASE_URL=database),
+        serving(apart, "--role", "redirect", REFRACT_REDIS_URL=redis, REFRACT_DATABASE_URL=database) as server,
+        httpx.Client(headers=PERSON) as client,
+    ):
+        link = outside.link(name="n")
+        assert [client.get(f"{server.url}/n").status_code for _ in range(7)] == [302] * 7
+        eventually(lambda: outside.clicks(link.id) == 7)
+        assert client.get(f"{server.url}/ready").json()["dependencies"]["redis"]["status"] == "ok"
+        redis_server.stop()
+        assert [client.get(f"{server.url}/n").status_code for _ in range(5)] == [302] * 5
+        assert client.get(f"{server.url}/ready").json()["status"] == "degraded"
+        redis_server.start()
+        eventually(lambda: outside.clicks(link.id) == 12)

@@ -72,3 +72,15 @@ def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
         children = [psutil.Process(pid) for pid in server.children]
         server.signal(signal.SIGKILL)
         _eventually(lambda: not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children))
+
+
+def test_several_processes_are_measured_together(tmp_path: Path) -> None:
+    with serving(tmp_path / "data", "--workers", "2") as server:
+        deadline = time.monotonic() + 30
+        text = ""
+        while "refract_processes 2" not in text:
+            assert time.monotonic() < deadline, text[:2000]
+            text = httpx.get(f"{server.url}/metrics").text
+
+    for number in (0, 1):
+        assert f'refract_clicks_kept_total{{process="{number}"}} 0.0' in text

@@ -326,9 +326,9 @@ async def test_memory_for_misses_is_bounded(world: World, tmp_path: Path) -> Non
     rt = Runtime(settings=make_settings(tmp_path), db=NOTHING, clock=world.clock, ids=NOTHING, secret=Secret(b"s" * 40))
     follow = Follow(rt, world.lookup, PlainSurface())
     for number in range(25_000):
-        follow.count_miss(str(number))
+        await follow.count_miss(str(number))
 
-    assert len(follow._misses._buckets) <= 10_000
+    assert len(follow._misses._own._buckets) <= 10_000
 
 
 # -- lists, previews

@@ -103,6 +103,14 @@ class Ingester:
         self._lag.set(0)
         return stored
 
+    async def checkpoint(self, spool: SpoolState) -> Position:
+        """How far a spool is stored, wherever its files are."""
+        return await self._begin(spool)
+
+    async def apply(self, spool: SpoolState, position: Position, batch: Batch) -> None:
+        """Store a batch that begins at the checkpoint; `CheckpointMoved` when it does not."""
+        await self._apply(spool, position, batch)
+
     async def _apply_spool(self, spool: SpoolState) -> int:
         position = self._positions.get(spool.id) or await self._begin(spool)
         stored = 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from refract.analytics.frames import LEAST_FRAME, SEGMENT_HEAD, Broken, Click, clicks, frame_length, mended, segment_head
+from refract.analytics.frames import LEAST_FRAME, MOST_FRAME, SEGMENT_HEAD, Broken, Click, clicks, frame_length, mended, segment_head
 from refract.analytics.spool import ABOUT, LOCK, NOT_KEPT, SUFFIX, UNBORN, segment_name
 
 _READ: Final = 1 << 20
@@ -97,6 +97,15 @@ def read_batch(spool: SpoolState, position: Position, limit: int) -> Batch:
             return batch
         position = batch.next
     return Batch(position.segment, [], position)
+
+
+def raw_frames(spool: SpoolState, batch: Batch) -> bytes:
+    """The bytes of a batch's clicks, as they lie in the spool."""
+    if not batch.clicks:
+        return b""
+    first, last = batch.clicks[0].offset, batch.clicks[-1].offset
+    data = _read(spool.directory / segment_name(batch.segment), first, last - first + MOST_FRAME)
+    return data[: last - first + frame_length(data, last - first, first)]
 
 
 def pending(spool: SpoolState, position: Position) -> Pending:
@@ -183,8 +192,8 @@ def only_ingester(root: Path) -> Iterator[bool]:
 
 
 def has_ingester(root: Path) -> bool:
-    """Whether somebody applies this directory's spools."""
-    return _is_held(root / _INGESTER)
+    """Whether somebody applies this directory's spools, or ships them."""
+    return root.is_dir() and _is_held(root / _INGESTER)
 
 
 def _read_segment(spool: SpoolState, position: Position, limit: int) -> Batch:

@@ -1,14 +1,19 @@
-"""A server process started by the supervisor: `python -m refract.cli.child LISTENER READY LIFELINE` (file descriptors)."""
+"""A server process started by the supervisor: `python -m refract.cli.child LISTENER READY LIFELINE PLACE NUMBER`.
+
+The first three are file descriptors; the last two say where the processes of this node find each other.
+"""
 
 import os
 import socket
 import sys
+from pathlib import Path
 
 import uvloop
 
 from refract.cli.process import serve_process
 from refract.core.log import configure_logging
 from refract.core.settings import load_settings
+from refract.web.siblings import Siblings
 
 
 def main() -> None:
@@ -23,7 +28,8 @@ def main() -> None:
         os.write(ready_fd, b"1")
         os.close(ready_fd)
 
-    uvloop.run(serve_process(settings, listener, ready, lifeline_fd))
+    siblings = Siblings(Path(sys.argv[4]), int(sys.argv[5]))
+    uvloop.run(serve_process(settings, listener, ready, lifeline_fd, siblings))
 
 
 if __name__ == "__main__":

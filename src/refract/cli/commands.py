@@ -6,7 +6,24 @@ import structlog
 import typer
 
 from refract import __version__
-from refract.cli import admin, demo, export, imports, keys, library, links, migrate, save, serve, shorten, signin, stats, verify
+from refract.cli import (
+    admin,
+    demo,
+    doctor,
+    export,
+    imports,
+    keys,
+    library,
+    links,
+    migrate,
+    save,
+    serve,
+    shorten,
+    signin,
+    stats,
+    transfer,
+    verify,
+)
 from refract.core.errors import RefractError
 from refract.core.faults import meaning
 
@@ -20,6 +37,10 @@ app.command("serve")(serve.serve)
 app.command("signin-link")(signin.signin_link)
 app.command("migrate")(migrate.migrate)
 app.command("verify")(verify.verify)
+app.command("doctor")(doctor.doctor)
+app.command("move")(transfer.move)
+app.command("backup")(transfer.backup)
+app.command("restore")(transfer.restore)
 app.command("demo")(demo.demo)
 app.add_typer(keys.app, name="keys")
 app.command("shorten")(shorten.shorten)

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 
 import uvicorn
 
@@ -11,10 +12,15 @@ from refract.cli.server import GracefulServer
 from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings
 from refract.node import Node
+from refract.web.siblings import Siblings
 
 
 async def serve_process(
-    settings: Settings, listener: socket.socket, ready: Callable[[], Awaitable[None]], lifeline: int | None = None
+    settings: Settings,
+    listener: socket.socket,
+    ready: Callable[[], Awaitable[None]],
+    lifeline: int | None = None,
+    siblings: Siblings | None = None,
 ) -> None:
     """One process that answers, until a signal or until the parent is gone."""
     async with running(settings, patient=True, makes_ids=settings.role not in ("redirect", "ingest")) as rt:
@@ -31,7 +37,8 @@ async def serve_process(
             server_header=False,
             backlog=4096,
         )
-        async with application.background():
+        application.vitals.siblings = siblings
+        async with application.background(), siblings.telling(rt.metrics.render) if siblings is not None else nullcontext():
             server = GracefulServer(config, application)
             if lifeline is not None:
                 _stop_with_parent(server, lifeline)

@@ -4,14 +4,12 @@ import asyncio
 import errno
 import os
 import socket
-import time
 from typing import Annotated
 
 import typer
 import uvloop
 
 from refract import migrations
-from refract.analytics.spool_reader import has_ingester
 from refract.cli.common import DataDir
 from refract.cli.process import serve_process
 from refract.cli.supervisor import Supervisor
@@ -22,8 +20,9 @@ from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings, load_settings, prepare_data_dir
 from refract.identity.people import ensure_owner
 from refract.identity.sessions import make_signin_link
+from refract.node import UnattendedSpool, unattended
 
-INGESTER_SECONDS = 10.0
+ATTENTION_SECONDS = 5.0
 
 
 def serve(
@@ -71,7 +70,7 @@ def listen(settings: Settings) -> socket.socket:
 async def _prepare(settings: Settings) -> None:
     """Everything that must be right before the first request: schema, owner, greeting. Who only redirects may only read."""
     if settings.role == "redirect":
-        await _demand_ingester(settings)
+        await _demand_attention(settings)
     if settings.role in ("redirect", "ingest"):
         typer.echo(f"Refract is at {settings.public_url}")
         return
@@ -84,16 +83,13 @@ async def _prepare(settings: Settings) -> None:
         await greet(rt)
 
 
-async def _demand_ingester(settings: Settings) -> None:
-    """Clicks that nobody will ever store should be noticed before the first of them. Processes that start together get some time."""
-    deadline = time.monotonic() + INGESTER_SECONDS
-    while settings.spool_reader == "here" and not settings.redis_url and not has_ingester(settings.effective_spool_dir):
-        if time.monotonic() >= deadline:
-            raise ConfigurationError(
-                problem=f"Nobody stores the clicks that this node writes to {settings.effective_spool_dir}.",
-                remedy="First start `refract serve --role ingest` (or worker) on that directory, or set REFRACT_SPOOL_READER=elsewhere.",
-            )
-        await asyncio.sleep(0.1)
+async def _demand_attention(settings: Settings) -> None:
+    """Somebody must store what this process will spool; a worker that starts together with it gets a moment to show up."""
+    for _ in range(int(ATTENTION_SECONDS / 0.25)):
+        if not unattended(settings):
+            return
+        await asyncio.sleep(0.25)
+    raise UnattendedSpool(path=settings.effective_spool_dir)
 
 
 async def _serve_alone(settings: Settings, listener: socket.socket) -> None:

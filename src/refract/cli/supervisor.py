@@ -7,12 +7,16 @@ on SIGHUP, starts another for one that died, and never lets a process that canno
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import structlog
 
@@ -91,7 +95,8 @@ class Supervisor:
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
         self._settings = settings
         self._listener = listener
-        self._slots = [Slot(self._spawn, self._end) for _ in range(settings.workers)]
+        self._place = Path(tempfile.mkdtemp(prefix="refract-"))  # a short path: a socket's name may have 107 characters
+        self._slots = [Slot(partial(self._spawn, number), self._end) for number in range(settings.workers)]
         self._children: set[Child] = set()
         self._stopping = asyncio.Event()
         self._replace = asyncio.Event()
@@ -113,6 +118,7 @@ class Supervisor:
             await fall_silent(self._listener)
             self._listener.close()  # else the kernel would go on letting clients in, whom nobody serves any more
             await asyncio.gather(*(self._end(child) for child in self._children))
+            shutil.rmtree(self._place, ignore_errors=True)
 
     async def _until_stopped(self, tasks: list[asyncio.Task[None]]) -> None:
         stopped = asyncio.create_task(self._stopping.wait())
@@ -134,7 +140,7 @@ class Supervisor:
             else:
                 self._log.info("server_processes_replaced", count=len(self._slots))
 
-    async def _spawn(self) -> Child:
+    async def _spawn(self, number: int) -> Child:
         """Start a process and wait until it accepts connections, or does not."""
         told, tell = os.pipe()
         held, lifeline = os.pipe()
@@ -146,7 +152,7 @@ class Supervisor:
             "REFRACT_ROLE": self._settings.role,
         }
         listener = self._listener.fileno()
-        words = (*COMMAND, str(listener), str(tell), str(held))
+        words = (*COMMAND, str(listener), str(tell), str(held), str(self._place), str(number))
         process = await asyncio.create_subprocess_exec(*words, env=environment, pass_fds=(listener, tell, held))
         os.close(tell)
         os.close(held)

@@ -8,6 +8,7 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    ProcessCollector,
     generate_latest,
 )
 
@@ -20,6 +21,9 @@ class Metrics:
 
     registry: CollectorRegistry = field(default_factory=lambda: CollectorRegistry(auto_describe=True))
     _known: dict[str, Counter | Gauge | Histogram] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        ProcessCollector(registry=self.registry)  # CPU, memory, open files
 
     def counter(self, name: str, documentation: str, labels: tuple[str, ...] = ()) -> Counter:
         return self._once(Counter, name, documentation, labels)

@@ -172,8 +172,8 @@ class Settings(BaseSettings):
     """Where clicks are written before the redirect leaves. Left out: `spool` in the data directory."""
 
     spool_reader: Literal["here", "elsewhere"] = "here"
-    """Who stores the clicks of a `redirect` node: a `worker`, `web` or `ingest` process `here`, on the same spool directory (without one
-    it does not start), or whatever collects the directory `elsewhere`."""
+    """Who stores the clicks of a `redirect` node without Redis: a process that may write `here`, on the same spool directory (without
+    one it does not start), or whatever collects the directory `elsewhere`."""
 
     spool_segment_bytes: int = Field(default=8 * 1024 * 1024, ge=4096)
     """The size at which a spool segment is closed and the next one begins."""
@@ -207,6 +207,9 @@ class Settings(BaseSettings):
 
     log_format: Literal["auto", "json", "text"] = "auto"
     """`json` for machines, `text` for people, `auto` picks text on a terminal."""
+
+    otlp_url: str | None = None
+    """Where OpenTelemetry traces are sent (OTLP over HTTP), such as `http://127.0.0.1:4318`. Left out: none are made."""
 
     geoip_path: Path | None = None
     """A `.mmdb` file that says where networks are, by country or by city, in MaxMind's layout or DB-IP's. A replaced file is noticed
@@ -280,6 +283,14 @@ class Settings(BaseSettings):
     def _redis(cls, value: str | None) -> str | None:
         if value is not None and urlsplit(value).scheme not in ("redis", "rediss", "unix"):
             problem = "begin it with redis:// or rediss://"
+            raise ValueError(problem)
+        return value
+
+    @field_validator("otlp_url")
+    @classmethod
+    def _collector(cls, value: str | None) -> str | None:
+        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+            problem = "write it as http://host:4318"
             raise ValueError(problem)
         return value
 

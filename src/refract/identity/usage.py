@@ -1,10 +1,11 @@
 """How much each API key is used: counted in memory, written in batches, limited by the hour.
 
-The limit is kept per process and squared with the database once a second, so several processes together may let
+The limit is kept per process and squared with Redis, or with the database, once a second, so several processes together may let
 through what they answer within that second before they know of each other.
 """
 
 import asyncio
+import contextlib
 from collections import Counter
 from datetime import datetime
 
@@ -12,10 +13,12 @@ import structlog
 
 from refract.core.db import WriteSession
 from refract.core.errors import Unavailable
+from refract.core.redis import RedisAway, shared_redis
 from refract.core.runtime import Runtime
 from refract.identity import audit
 from refract.identity.keys import note_usage
 from refract.web.limits import MemoryBuckets, RateLimited, take_up_to
+from refract.web.shared_limits import take_shared
 
 FLUSH_SECONDS = 1.0
 _KEY, _PERSON = "key:", "bearer:"
@@ -26,6 +29,7 @@ class KeyUsage:
 
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
+        self._redis = rt.part(shared_redis)
         self._per_hour = rt.settings.key_requests_per_hour
         self._buckets = MemoryBuckets(size=max(1, self._per_hour), per_second=max(1, self._per_hour) / 3600)
         self._used: Counter[str] = Counter()
@@ -81,8 +85,15 @@ class KeyUsage:
             raise
 
     async def _square(self, session: WriteSession, name: str, count: int) -> None:
-        _, remaining = await take_up_to(session, name, count, per_hour=self._per_hour, now=self._rt.clock.now())
-        self._buckets.set(name, remaining - self._used[name], self._rt.clock.monotonic())
+        self._buckets.set(name, await self._remaining(session, name, count) - self._used[name], self._rt.clock.monotonic())
+
+    async def _remaining(self, session: WriteSession, name: str, count: int) -> float:
+        """What all processes have left of an hour of a key or a person, by Redis if there is one and by the database otherwise."""
+        if self._redis is not None:
+            with contextlib.suppress(RedisAway):
+                size = float(self._per_hour)
+                return (await take_shared(self._redis, name, count, size=size, per_second=size / 3600))[1]
+        return (await take_up_to(session, name, count, per_hour=self._per_hour, now=self._rt.clock.now()))[1]
 
     async def run(self) -> None:
         """Flush for as long as the process runs."""

@@ -6,6 +6,7 @@ import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -203,7 +204,8 @@ class Worker:
             running.working = True
             payload = handling.read(claim)
             async with asyncio.timeout(handling.budget):
-                await handling.run(self._rt, payload)
+                with _traced(self._rt, claim.kind):
+                    await handling.run(self._rt, payload)
         except asyncio.CancelledError:
             if running.ended_by is None:  # it was not us: something inside the handler was cancelled
                 return handling.judge(TimeoutError("The work was interrupted."), claim.attempt)
@@ -241,3 +243,11 @@ class Worker:
         tasks: list[Any] = [running.task for running in self._running if running.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
+
+
+def _traced(rt: Runtime, kind: str) -> AbstractContextManager[object]:
+    if rt.settings.otlp_url is None:
+        return nullcontext()
+    from refract.core.traces import make_traces  # noqa: PLC0415 - only with a collector
+
+    return rt.part(make_traces).span(f"job {kind}", "consumer")

@@ -111,7 +111,7 @@ async def claim(actor: Writer, visitor: Writing, rt: Rt) -> Response:
 @router.get("/app/lists/availability")
 async def availability(request: Request, rt: Rt, space: Space, slug: Annotated[str, Query(max_length=200)] = "") -> Response:
     """Whether a name is free, as a few words for the page."""
-    rt.part(Askers).count(request, rt.clock.monotonic())
+    await rt.part(Askers).count(request, rt.clock.monotonic())
     found = None
     if slug:
         async with rt.db.read() as session:

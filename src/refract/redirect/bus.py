@@ -18,6 +18,7 @@ from refract.core.listen import listen
 from refract.core.runtime import Runtime
 from refract.links import feed
 from refract.names.grammar import name_key
+from refract.redirect.shared import SharedLinks
 from refract.redirect.table import Negatives, Table
 from refract.redirect.tiers import Tiers, no_code, no_name
 
@@ -36,14 +37,19 @@ MOST_ROWS = 10_000
 MOST_GAPS = 500
 
 _NEWEST = "SELECT COALESCE(MAX(number), 0) FROM link_feed"
-_SINCE = "SELECT number, target_id, names FROM link_feed WHERE number >= ?"
+_SINCE = "SELECT number, target_id, version, names FROM link_feed WHERE number >= ?"
 _ORDER = f" ORDER BY number LIMIT {MOST_ROWS + 1}"
+_LATELY = f"SELECT target_id, version FROM link_feed ORDER BY number DESC LIMIT {MOST_ROWS + 1}"  # noqa: S608 - a number of ours
+News = tuple[int, int, Iterable[str]]
+"""Target, version, names."""
 
 
 class Bus:
     """Keeps what one process has ready in step with the database."""
 
-    def __init__(self, rt: Runtime, reader: Direct, table: Table, negatives: Negatives, tiers: Tiers) -> None:
+    def __init__(
+        self, rt: Runtime, reader: Direct, table: Table, negatives: Negatives, tiers: Tiers, shared: SharedLinks | None = None
+    ) -> None:
         self.forgotten = 0
         self.lost = False
         self._rt = rt
@@ -51,6 +57,7 @@ class Bus:
         self._table = table
         self._negatives = negatives
         self._tiers = tiers
+        self._shared = shared
         self._position: int | None = None
         self._gaps: dict[int, float] = {}
         self._heard = self._marked = rt.clock.monotonic()
@@ -77,7 +84,7 @@ class Bus:
 
     def told(self, changes: Sequence[feed.Change]) -> None:
         """News of this process, the moment it is committed."""
-        self._forget((change.target_id, change.names) for change in changes)
+        self._forget((change.target_id, change.version, change.names) for change in changes)
 
     async def look(self) -> bool:
         """Read what is new in the feed; False when it cannot be read."""
@@ -91,6 +98,8 @@ class Bus:
             return False
         self._heard = now()
         self._trust(began)
+        if self._shared is not None:
+            self._shared.deaf = False
         if self.lost:
             self.lost = False
             self._log.info("changes_heard_again")
@@ -99,9 +108,20 @@ class Bus:
     async def _begin(self) -> None:
         """From here on nothing is missed; what was read before may be old."""
         (newest,) = (await self._reader.rows(_NEWEST))[0]
+        await self._catch_up()
         self._position = int(newest)
         self._gaps.clear()
         self._doubt()
+
+    async def _catch_up(self) -> None:
+        """What others have put into the shared cache may be older than a change that was made before we began to listen."""
+        if self._shared is None:
+            return
+        rows = await self._reader.rows(_LATELY)
+        if len(rows) > MOST_ROWS:
+            self._shared.missed()
+        for target_id, version in rows:
+            self._shared.heard(target_id, version)
 
     async def _follow(self, position: int) -> None:
         gaps = f" OR number IN ({', '.join(map(str, self._gaps))})" if self._gaps else ""
@@ -110,10 +130,10 @@ class Bus:
         if len(rows) > MOST_ROWS or (position and position not in numbers):
             # Too much to go through, or the newest row we knew is gone: it is always kept, so we were away for longer than the feed is.
             self._log.warning("changes_missed", position=position)
-            self._forget([(feed.EVERYTHING, ())])
+            self._forget([(feed.EVERYTHING, 0, ())])
             await self._begin()
             return
-        self._forget((row[1], _names(row)) for row in rows if row[0] > position or row[0] in self._gaps)
+        self._forget((row[1], row[2], _names(row)) for row in rows if row[0] > position or row[0] in self._gaps)
         self._note_gaps(position, numbers)
 
     def _note_gaps(self, position: int, numbers: set[int]) -> None:
@@ -126,11 +146,13 @@ class Bus:
             self._gaps |= {number: now for number in range(position + 1, newest) if number not in numbers}
         self._position = newest
 
-    def _forget(self, changes: Iterable[tuple[int, Iterable[str]]]) -> None:
+    def _forget(self, changes: Iterable[News]) -> None:
         heard = False
-        for target_id, names in changes:
+        for target_id, version, names in changes:
             heard = True
             self.forgotten += 1
+            if self._shared is not None:
+                self._shared.heard(target_id, version)
             if target_id == feed.EVERYTHING:
                 self._table.forget_all()
                 self._negatives.forget_all()
@@ -147,6 +169,8 @@ class Bus:
         """Ask again for everything that is hit, now and once a second until the feed is back."""
         if not self.lost:
             self.lost = True
+            if self._shared is not None:
+                self._shared.deaf = True
             self._log.warning("changes_not_heard", reason=reason)
             self._doubt()
         elif self._rt.clock.monotonic() - self._marked >= LOST_SECONDS:
@@ -164,6 +188,6 @@ class Bus:
 
 
 def _names(row: Row) -> list[str]:
-    names = row[2]
+    names = row[3]
     found: list[str] = json.loads(names) if isinstance(names, str | bytes) else names
     return found

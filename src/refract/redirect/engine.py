@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from starlette.types import Scope
 
@@ -14,6 +15,7 @@ from refract.analytics.frames import ENTRY_CLICK, LINK_CLICK, PAGE_VIEW, frame
 from refract.analytics.spool import Spool
 from refract.core.address import TrustedProxies, network_of
 from refract.core.direct import direct
+from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.links import feed
 from refract.names.grammar import name_key
@@ -22,10 +24,13 @@ from refract.redirect.bus import Bus
 from refract.redirect.hooks import Hooks, ListPage
 from refract.redirect.lookup import LONG_AGO, DatabaseLookup
 from refract.redirect.metrics import EngineMetrics
+from refract.redirect.news import News
 from refract.redirect.resolve import Found, Leads
+from refract.redirect.shared import SharedLinks
 from refract.redirect.table import NEVER, Entry, Negatives, Table
 from refract.redirect.tiers import Tiers
 from refract.redirect.traffic import STATE, Traffic
+from refract.redirect.warmup import warm_up
 
 READERS = 4
 LONGEST_PATH = 512
@@ -51,8 +56,11 @@ class Engine:
         self.table = Table(settings.cached_links, monotonic=monotonic)
         self.negatives = Negatives(settings.cached_misses, monotonic=monotonic)
         self.traffic = Traffic(self.table, self.spool, proxies=TrustedProxies(settings.trusted_proxies), now_ns=rt.clock.now_ns)
-        self.tiers = Tiers(DatabaseLookup(rt, self._reader), self.negatives)
-        self.bus = Bus(rt, self._feed, self.table, self.negatives, self.tiers)
+        redis = rt.part(shared_redis)
+        self.shared = SharedLinks(redis, rt.clock.now, monotonic) if redis is not None else None
+        self.news = News(rt, redis, self.shared) if redis is not None and self.shared is not None else None
+        self.tiers = Tiers(DatabaseLookup(rt, self._reader), self.negatives, self.shared)
+        self.bus = Bus(rt, self._feed, self.table, self.negatives, self.tiers, self.shared)
         self._open = contextlib.ExitStack()
         self._open.enter_context(rt.signals.following(feed.TOPIC, self.bus.told))
         rt.metrics.registry.register(EngineMetrics(self))
@@ -68,14 +76,19 @@ class Engine:
     async def running(self) -> AsyncIterator[None]:
         """The sweep and the bus; at the end what is left is sent and written."""
         ready = asyncio.Event()
-        listening = asyncio.create_task(self.bus.run(ready), name="redirect-bus")
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(self.bus.run(ready), name="redirect-bus")]
+        if self.news is not None:
+            tasks += [asyncio.create_task(work) for work in (self.news.tell(self.tiers.share), self.news.hear(self.bus.told))]
         self.traffic.start()
         try:
             await ready.wait()
+            most = self._rt.settings.cached_links // 2
+            tasks.append(asyncio.create_task(warm_up(self, self._reader, self._rt.clock.now, most), name="warm-up"))
             yield
         finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             self._open.close()
             self.traffic.stop()
             self.spool.close()

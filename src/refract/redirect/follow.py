@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refract.core.errors import RefractError, Unavailable
+from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.identity.errors import SignInNeeded
 from refract.names.grammar import Reserved
@@ -44,8 +45,9 @@ from refract.redirect.resolve import (
 )
 from refract.redirect.wish import View, raw_path_of, read_wish
 from refract.web import returning
-from refract.web.limits import MemoryBuckets, RateLimited
+from refract.web.limits import RateLimited
 from refract.web.problems import MethodNotAllowed, problem_headers, problem_response, wants_page
+from refract.web.shared_limits import SharedBuckets
 
 STALE_SECONDS = 0.25
 _METHODS = ("GET", "HEAD")
@@ -63,17 +65,17 @@ class Follow:
         self.hooks = hooks or Hooks()
         self.reserved = reserved or Reserved()
         self._allowed = rt.settings.misses_per_minute
-        self._misses = MemoryBuckets(size=self._allowed, per_second=self._allowed / 60)
+        self._misses = SharedBuckets(rt.part(shared_redis), "miss", size=self._allowed, per_second=self._allowed / 60)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await _Request(self, scope).answer()
         await response(scope, receive, _without_body(send) if scope["method"] == "HEAD" else send)
 
-    def count_miss(self, network: str) -> None:
+    async def count_miss(self, network: str) -> None:
         """Take a token of this network, or refuse. Links that exist go on being answered, whatever the network has guessed."""
         if not self._allowed:
             return
-        left = self._misses.take(network, self.rt.clock.monotonic())
+        left = await self._misses.take(network, self.rt.clock.monotonic())
         if left < 0:
             raise RateLimited(limit=self._allowed, per="a minute for links that do not exist", retry_after=self._misses.wait(left))
 
@@ -213,7 +215,7 @@ class _Request:
 
     async def _missing(self) -> Response:
         """A miss costs its network a token; without one there is no page and no search for what was meant."""
-        self._follow.count_miss(self._surface.network(self._scope))
+        await self._follow.count_miss(self._surface.network(self._scope))
         visitor = await self._who()
         name = self._wish.shown
         suggestions = await self._follow.lookup.suggest(self._wish.name, visitor)

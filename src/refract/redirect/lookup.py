@@ -81,6 +81,7 @@ class DatabaseLookup:
             title=title,
             created_at=moment(made),
             version=version,
+            epoch=epoch or 0,
             asked_at=asked_at,
         )
 

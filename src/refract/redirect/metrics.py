@@ -1,6 +1,8 @@
 """What the engine counts anyway, as Prometheus wants it: read when asked for, so that a redirect pays nothing. No label says which link."""
 
+import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -8,6 +10,15 @@ from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
     from refract.redirect.engine import Engine
+
+
+def spool_bytes(root: Path) -> int:
+    """By the sizes of files alone."""
+    size = 0
+    for path in root.glob("*/*.clicks"):
+        with contextlib.suppress(FileNotFoundError):  # stored and removed meanwhile
+            size += path.stat().st_size
+    return size
 
 
 class EngineMetrics(Collector):
@@ -25,6 +36,7 @@ class EngineMetrics(Collector):
         asked = CounterMetricFamily("refract_lookups", "Short links asked for, by what knew the answer", labels=["tier"])
         asked.add_metric(["memory"], engine.traffic.turn.answered)
         asked.add_metric(["negative"], tiers.known_missing)
+        asked.add_metric(["shared"], engine.shared.hits if engine.shared is not None else 0)
         asked.add_metric(["database"], tiers.queries)
         asked.add_metric(["failed"], tiers.failed)
         yield asked
@@ -35,4 +47,7 @@ class EngineMetrics(Collector):
         yield CounterMetricFamily("refract_cache_forgotten", "Changes of links heard of", bus.forgotten)
         yield GaugeMetricFamily("refract_changes_unheard", "1 while changes of links cannot be heard of", int(bus.lost))
         yield CounterMetricFamily("refract_clicks_kept", "Clicks written to the spool before their redirect left", spool.kept)
+        yield GaugeMetricFamily(
+            "refract_spool_bytes", "Clicks in the spools of this node that are not removed yet", spool_bytes(spool.directory.parent)
+        )
         yield CounterMetricFamily("refract_clicks_not_kept", "Clicks that found no room on the disk", spool.not_kept)

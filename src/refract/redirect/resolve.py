@@ -50,6 +50,8 @@ class Found:
     title: str | None = None
     created_at: datetime | None = None
     version: int = 0
+    epoch: int = 0
+    """Which list of blocked domains `blocked` was judged by."""
     asked_at: float = float("-inf")
     """When somebody set out to find this, in monotonic seconds: what was forgotten since must not be kept."""
 

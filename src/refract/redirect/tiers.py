@@ -4,7 +4,9 @@ A name that many ask for at once is read once. What is read notes when the readi
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -32,10 +34,14 @@ LINGER_TURNS = 5
 class SharedTier(Protocol):
     """A cache between this process and the database that other processes fill too. It never holds a secure link."""
 
-    async def get(self, text: str) -> Found | None:
-        """What is known of a text; None when the database must be asked, also because the cache does not answer in time."""
+    async def get(self, text: str, *, whatever: bool = False) -> Found | None:
+        """What is known of a text; None when the database must be asked, also because the cache does not answer in time.
 
-    async def put(self, text: str, found: Found) -> None: ...
+        `whatever` asks for what is there, old or not, since the database cannot be asked.
+        """
+
+    async def put(self, text: str, found: Found) -> None:
+        """Keep what the database said, if it is for everybody."""
 
 
 def facts(text: str) -> tuple[bytes, ...]:
@@ -73,7 +79,7 @@ class Tiers:
             return None
         flight = self._flights.get(text)
         if flight is None:
-            if self._now() < self._away_until:
+            if self._shared is None and self._now() < self._away_until:
                 raise StoreUnavailable
             flight = self._flights[text] = asyncio.create_task(self._read(text), name="redirect-read")
             flight.add_done_callback(partial(self._landed, text))
@@ -82,6 +88,16 @@ class Tiers:
     def forget_flights(self) -> None:
         """Something changed: who asks from now on must not be given what was read before."""
         self._flights.clear()
+
+    async def share(self, text: str) -> None:
+        """Read a name or a code again, for everybody's next question."""
+        if self._shared is None:
+            return
+        began = self._now()
+        with contextlib.suppress(Unavailable):
+            found = await self._ask_database(text, began)
+            if found is not None:
+                await self._shared.put(text, found)
 
     async def may_open(self, found: Found, visitor: Visitor) -> bool:
         return await self._database.may_open(found, visitor)
@@ -112,17 +128,28 @@ class Tiers:
     async def _read(self, text: str) -> Found | None:
         began = self._now()
         if self._shared is not None and (found := await self._shared.get(text)) is not None:
-            return found
-        self.queries += 1
+            return replace(found, asked_at=began)
         try:
-            async with asyncio.timeout(ASK_SECONDS):
-                found = await self._database.find(text, began)
-        except (StoreUnavailable, TimeoutError) as error:
-            self._away_until = self._now() + AWAY_SECONDS
-            raise StoreUnavailable from error
+            found = await self._ask_database(text, began)
+        except StoreUnavailable:
+            found = await self._shared.get(text, whatever=True) if self._shared is not None else None
+            if found is None:
+                raise
+            return replace(found, asked_at=began)
         if found is None:
             for fact in facts(text):
                 self._negatives.add(fact, began)
-        elif self._shared is not None and not found.secure:
+        elif self._shared is not None:
             await self._shared.put(text, found)
         return found
+
+    async def _ask_database(self, text: str, began: float) -> Found | None:
+        if self._now() < self._away_until:
+            raise StoreUnavailable
+        self.queries += 1
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                return await self._database.find(text, began)
+        except (StoreUnavailable, TimeoutError) as error:
+            self._away_until = self._now() + AWAY_SECONDS
+            raise StoreUnavailable from error

@@ -29,4 +29,4 @@ async def ready(request: Request, response: Response) -> Readiness:
 @router.get("/metrics", responses={200: {"content": {"text/plain": {}}}, **problems(MetricsTokenNeeded)}, response_class=Response)
 async def metrics(request: Request) -> Response:
     """Counters and gauges in the format of Prometheus."""
-    return Response(_vitals(request).metrics(request.headers.get("authorization", "")), media_type=METRICS_TYPE)
+    return Response(await _vitals(request).metrics(request.headers.get("authorization", "")), media_type=METRICS_TYPE)

@@ -1,6 +1,7 @@
 """What a process says about itself: alive, ready, measured. Every role answers this, also those without the web app."""
 
 import asyncio
+import contextlib
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,8 +15,10 @@ from starlette.types import Receive, Scope, Send
 
 from refract import __version__
 from refract.core.errors import RefractError, StoreFull, Unauthenticated, Unavailable
+from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.web.problems import MethodNotAllowed, NoSuchPage, problem_response
+from refract.web.siblings import Siblings
 
 ADDRESSES = frozenset({"health", "ready", "metrics"})
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -58,7 +61,14 @@ class Vitals:
         self.stopping = False
         """Set when the process is about to end: no new traffic should come."""
         self._rt = rt
+        self.siblings: Siblings | None = None
+        """The other processes of this node, whose figures are told together with ours."""
+        self.before_metrics: Callable[[], Awaitable[None]] | None = None
+        """Brings gauges up to date that nobody counts as they change."""
+        self._redis = rt.part(shared_redis)
         self._probes: dict[str, Probe] = {"database": _ask_database, **(probes or {})}
+        if self._redis is not None:
+            self._probes["redis"] = self._ask_redis
         self._problems = problems
         self._must_have_all = rt.settings.role != "redirect"  # links that are cached go on without the database
 
@@ -72,16 +82,25 @@ class Vitals:
         measured = await asyncio.gather(*(_measure(self._rt, probe) for probe in self._probes.values()))
         found = dict(zip(self._probes, measured, strict=True))
         fine = all(one.status == "ok" for one in found.values())
-        status = 503 if self.stopping or (not fine and self._must_have_all) else 200
+        needed = all(one.status == "ok" for name, one in found.items() if name != "redis")  # the database does its work meanwhile
+        status = 503 if self.stopping or (not needed and self._must_have_all) else 200
         word: Literal["ready", "degraded", "stopping"] = "stopping" if self.stopping else "ready" if fine else "degraded"
         return status, Readiness(status=word, version=__version__, dependencies=found)
 
-    def metrics(self, authorization: str) -> bytes:
+    async def _ask_redis(self, _rt: Runtime) -> None:
+        if self._redis is not None:
+            await self._redis.ask("PING")
+
+    async def metrics(self, authorization: str) -> bytes:
         token = self._rt.settings.metrics_token
         given = authorization.removeprefix("Bearer ")
         if token is not None and not hmac.compare_digest(given.encode(), token.get_secret_value().encode()):
             raise MetricsTokenNeeded
-        return self._rt.metrics.render()
+        if self.before_metrics is not None:
+            with contextlib.suppress(Unavailable):  # what was known last is told then
+                await self.before_metrics()
+        own = self._rt.metrics.render()
+        return own if self.siblings is None else await self.siblings.together(own)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -100,7 +119,7 @@ class Vitals:
                 status, state = await self.readiness()
                 return _json(state, status)
             case "/metrics":
-                return Response(self.metrics(Headers(scope=scope).get("authorization", "")), media_type=METRICS_TYPE)
+                return Response(await self.metrics(Headers(scope=scope).get("authorization", "")), media_type=METRICS_TYPE)
         raise NoSuchPage
 
 

@@ -6,6 +6,7 @@ from fastapi import Path, Query, Request, Response
 
 from refract.core.address import TrustedProxies, network_of
 from refract.core.errors import InvalidStateTransition, Stale
+from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.actors import Writer
@@ -17,8 +18,9 @@ from refract.names import service as names
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.names.models import Kind
 from refract.names.schemas import NameAvailability, NameIn
-from refract.web.limits import MemoryBuckets, RateLimited
+from refract.web.limits import RateLimited
 from refract.web.problems import problems
+from refract.web.shared_limits import SharedBuckets
 from refract.web.toolkit import BadETag, IdempotencyKey, IfMatch, Rt, api_router, expected_version
 
 router = api_router("/links/{link_id}/names", "names")
@@ -61,12 +63,12 @@ class Askers:
 
     def __init__(self, rt: Runtime) -> None:
         self._proxies = TrustedProxies(rt.settings.trusted_proxies)
-        self._buckets = MemoryBuckets(size=ASKS_PER_MINUTE, per_second=ASKS_PER_MINUTE / 60)
+        self._buckets = SharedBuckets(rt.part(shared_redis), "ask", size=ASKS_PER_MINUTE, per_second=ASKS_PER_MINUTE / 60)
 
-    def count(self, request: Request, now: float) -> None:
+    async def count(self, request: Request, now: float) -> None:
         peer = request.client.host if request.client else ""
         forwarded = [value.encode("latin-1") for value in request.headers.getlist("x-forwarded-for")]
-        left = self._buckets.take(network_of(self._proxies.client(peer, forwarded)).hex(), now)
+        left = await self._buckets.take(network_of(self._proxies.client(peer, forwarded)).hex(), now)
         if left < 0:
             raise RateLimited(limit=ASKS_PER_MINUTE, per="a minute", retry_after=self._buckets.wait(left))
 
@@ -80,6 +82,6 @@ async def name_availability(
     kind: Annotated[Kind, Query(description="What it is to name: links and lists differ in what they allow.")] = Kind.LINK,
 ) -> NameAvailability:
     """Whether a name could be had now, and if not, why. Open to strangers."""
-    rt.part(Askers).count(request, rt.clock.monotonic())
+    await rt.part(Askers).count(request, rt.clock.monotonic())
     async with rt.db.read() as session:
         return await names.availability(session, space, name, kind)

@@ -1,0 +1,89 @@
+"""Rows that a schema accepts, made without knowing what they are for: in nearly every table, with every kind of value."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import JSON, Boolean, Column, Date, DateTime, Float, Integer, LargeBinary, SmallInteger, Table, insert
+from sqlalchemy.exc import StatementError
+from sqlalchemy.types import TypeDecorator
+
+from refract.core.db import Database
+from refract.migrations.tables import metadata
+from refract.transfer.rows import Form, tables
+from refract.transfer.store import add_up, snapshot
+
+ROWS = 3
+WORDS = "żółw 你好 'quoted\" \\ \u2028 😀 =1+1"
+
+
+class Filler:
+    """Rows that a schema accepts, table by table, so that tables which come later are tried as well."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._made: dict[str, list[dict[str, Any]]] = {}
+        self._number = 1000
+
+    async def fill(self) -> set[str]:
+        """The names of the tables that have rows now."""
+        async with self._db.engine.connect() as connection:
+            for model in metadata.sorted_tables:
+                for turn in range(ROWS):
+                    row = self._row(model, turn)
+                    try:
+                        await connection.execute(insert(model).values(row))
+                        await connection.commit()
+                        self._made.setdefault(model.name, []).append(row)
+                    except (StatementError, ValueError):
+                        await connection.rollback()
+        return set(self._made)
+
+    def _row(self, model: Table, turn: int) -> dict[str, Any]:
+        return {column.name: self._value(model, column, turn) for column in model.columns}
+
+    def _value(self, model: Table, column: Column[Any], turn: int) -> Any:
+        for key in column.foreign_keys:
+            parents = self._made.get(key.column.table.name, [])
+            return parents[turn % len(parents)][key.column.name] if parents else None
+        if column.nullable and turn == 0:
+            return None
+        if (words := _allowed(model, column.name)) is not None:
+            return words[turn % len(words)]
+        self._number += 1
+        return self._of_type(column, turn)
+
+    def _of_type(self, column: Column[Any], turn: int) -> Any:  # noqa: PLR0911 - one for each kind of column
+        kind = column.type.impl if isinstance(column.type, TypeDecorator) else column.type
+        if isinstance(kind, Boolean):
+            return bool(turn % 2)
+        if isinstance(kind, Integer) and isinstance(column.type, TypeDecorator):
+            return datetime(2026, 6, 1, 12, 0, turn, tzinfo=UTC)  # a moment that is kept as a number
+        if isinstance(kind, Integer):
+            return self._number % 30_000 if isinstance(kind, SmallInteger) else self._number
+        if isinstance(kind, Float):
+            return self._number / 7
+        if isinstance(kind, DateTime):
+            return datetime(2026, 6, 1, 12, 0, 0, 123456 + turn, tzinfo=UTC) + timedelta(seconds=self._number)
+        if isinstance(kind, Date):
+            return datetime(2026, 6, 1 + turn, tzinfo=UTC).date()
+        if isinstance(kind, LargeBinary):
+            return bytes(range(256)) + bytes([turn])
+        if isinstance(kind, JSON):
+            return {"b": [1, 2.5, None, WORDS], "a": {"z": True, "y": turn}}
+        length = getattr(kind, "length", None) or 200
+        return f"{self._number}{WORDS}"[:length]
+
+
+def _allowed(model: Table, name: str) -> list[str] | None:
+    for constraint in model.constraints:
+        found = re.search(rf"\b{name} IN \(([^)]*)\)", str(getattr(constraint, "sqltext", "")))
+        if found:
+            return re.findall(r"'([^']*)'", found[1]) or None
+    return None
+
+
+async def sums(db: Database) -> dict[str, str]:
+    """What every table adds up to."""
+    async with snapshot(db) as connection:
+        return {model.name: (await add_up(connection, Form(model))).spelled for model in tables()}

@@ -1,0 +1,121 @@
+"""Every migration up, down and up again with data, and killed half-way over and over: it ends with the schema that the models describe.
+
+`refract migrate` is killed at random moments and then run to its end; on MariaDB every statement commits by itself, so a step may
+be found half done. Then each revision goes down and up again over a database with rows in nearly every table.
+"""
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from proofs.harness import stage
+from proofs.harness.filling import Filler, sums
+from proofs.harness.report import Report
+from proofs.harness.site import ROOT, database
+from refract import migrations
+from refract.core.db import Database
+from refract.core.settings import Settings
+from refract.migrations.tables import metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    rounds: int
+    kills: int
+
+
+SIZES = {"short": Size(rounds=1, kills=2), "full": Size(rounds=10, kills=8)}
+
+
+async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
+    chance = random.Random(seed)
+    report = Report(f"migrations: {dialect}", seed)
+    killed = different = again = 0
+    for number in range(size.rounds):
+        async with database(dialect) as url:
+            place = home / str(number)
+            place.mkdir(mode=0o700)
+            killed += await asyncio.to_thread(_migrate_under_fire, place, url, size.kills, chance)
+            db = Database(Settings(data_dir=place, database_url=url))
+            try:
+                different += len(await differences(db))
+                again += await _down_and_up(db)
+                different += len(await differences(db))
+            finally:
+                await db.close()
+    report.bar("killed half-way", killed, f"≥ {size.rounds}", held=killed >= size.rounds, timed=True)
+    report.none("differences between schema and models", different)
+    report.none("tables whose rows changed though their revision was not touched", again)
+    return report
+
+
+def _migrate_under_fire(place: Path, url: str | None, kills: int, chance: random.Random) -> int:
+    """How many of the kills found it at work. The moment is chosen within what a whole run takes."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("REFRACT_")}
+    environment = plain | {"PYTHONPATH": str(ROOT / "src"), "REFRACT_DATA_DIR": str(place)} | ({"REFRACT_DATABASE_URL": url} if url else {})
+    command = [sys.executable, "-c", "from refract.cli import main; print('begun', flush=True); main()", "migrate"]
+    hit = 0
+    for _ in range(kills):
+        process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(chance.uniform(0.3, 3.0))
+        if process.poll() is None:
+            process.kill()
+            hit += 1
+        process.communicate()
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return hit
+
+
+async def _down_and_up(db: Database) -> int:
+    """Each revision down, the newest first, and up again; the answer is how many tables came out otherwise than they went in."""
+    await Filler(db).fill()
+    before = await sums(db)
+    newest = int(migrations.head())
+    oldest = min(int(path.stem.split("_", 1)[0]) for path in (migrations.HERE / "versions").glob("[0-9]*.py"))
+    revisions = sorted(int(path.stem.split("_", 1)[0]) for path in (migrations.HERE / "versions").glob("[0-9]*.py"))
+    changed = 0
+    below = revisions[-2] if newest > oldest else 0
+    await migrations.downgrade(db, f"{below:04}" if below else "base")
+    await migrations.upgrade(db)
+    after = await sums(db)
+    for name, sum_ in before.items():  # a table that the newest revision made is empty now; the others are as they were
+        changed += after[name] != sum_ and not after[name].startswith("0:")
+    for number in [*reversed(revisions[:-1]), 0]:
+        await migrations.downgrade(db, f"{number:04}" if number else "base")
+    await migrations.upgrade(db)
+    return changed
+
+
+async def differences(db: Database) -> list[Any]:
+    def compare(connection: Any) -> list[Any]:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "include_object": _ours})
+        return list(compare_metadata(context, metadata))
+
+    async with db.engine.connect() as connection:
+        return await connection.run_sync(compare)
+
+
+def _ours(_object: Any, name: str | None, kind: str, _reflected: bool, _other: Any) -> bool:
+    """Full-text shadow tables belong to the database, not to the models."""
+    return not (kind == "table" and name is not None and "_fts" in name)
+
+
+async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:
+    yield await run(home, dialect, SIZES[size], seed)
+
+
+def main(arguments: list[str]) -> int:
+    return stage.main("migrations", arguments, __doc__, "sqlite,postgresql,mysql", prove)

@@ -1,0 +1,94 @@
+"""Settings that do not fit together: pure."""
+
+import os
+from collections.abc import Iterator
+
+from refract.cli.doctor.findings import Finding, mind, well, wrong
+from refract.core.settings import Settings
+
+
+def look(settings: Settings) -> list[Finding]:
+    return [*_address(settings), *_proxies(settings), *_sharing(settings), *_files(settings), *_processes(settings)]
+
+
+def _address(settings: Settings) -> Iterator[Finding]:
+    production = settings.environment == "production"
+    if settings.base_url is None and production:
+        yield wrong(
+            "address",
+            f"Short URLs begin with {settings.public_url}, which nobody else can reach.",
+            "Set REFRACT_BASE_URL to the public address.",
+        )
+    elif production and not settings.https:
+        yield mind(
+            "address",
+            f"{settings.public_url} is not encrypted: sessions and keys can be read on the way.",
+            "Put a front with TLS before it (docs/how-to/run-in-production.md) and set REFRACT_BASE_URL to https://…",
+        )
+    else:
+        yield well("address", f"Short URLs begin with {settings.public_url}.")
+
+
+def _proxies(settings: Settings) -> Iterator[Finding]:
+    everybody = [str(network) for network in settings.trusted_proxies if network.prefixlen == 0]
+    if everybody:
+        yield wrong(
+            "proxies",
+            f"REFRACT_TRUSTED_PROXIES holds {everybody[0]}: everybody can claim to be anybody.",
+            "Name the networks of your proxies alone.",
+        )
+    elif settings.https and not settings.trusted_proxies:
+        yield mind(
+            "proxies",
+            "The address is https, so there is a front, but no proxy is trusted: all visitors seem to come from it.",
+            "Set REFRACT_TRUSTED_PROXIES to the front's address, such as 127.0.0.1/32.",
+        )
+    elif settings.trusted_proxies and not settings.base_url:
+        yield mind("proxies", "Proxies are trusted, but the public address is not known.", "Set REFRACT_BASE_URL.")
+    else:
+        yield well("proxies", f"{len(settings.trusted_proxies)} networks of proxies are trusted.")
+
+
+def _sharing(settings: Settings) -> Iterator[Finding]:
+    """What several machines must have in common."""
+    if settings.dialect != "sqlite" and settings.secret_key is None:
+        yield mind(
+            "secret",
+            "The secret lies in this machine's data directory; another machine would make its own and refuse our forms and cursors.",
+            "With more than one machine set REFRACT_SECRET_KEY to the same value everywhere.",
+        )
+    else:
+        yield well("secret", "There is one secret for everybody who serves.")
+    if settings.role == "redirect" and settings.dialect == "sqlite":
+        yield mind("role", "A redirect node on SQLite shares one machine with everything else.", "For several machines: refract move.")
+    issuers = getattr(settings, "issuers", {})
+    if settings.environment == "production" and not issuers and settings.signin_links == "auto":
+        yield mind(
+            "sign-in", "People sign in by links from the terminal, since there is no identity provider.", "Configure an issuer for a team."
+        )
+
+
+def _files(settings: Settings) -> Iterator[Finding]:
+    for name in ("blocklist_path", "geoip_path"):
+        path = getattr(settings, name, None)
+        if path is None:
+            continue
+        variable = f"REFRACT_{name.upper()}"
+        if os.access(path, os.R_OK) and path.is_file():
+            yield well(name.removesuffix("_path"), f"{path} can be read.")
+        else:
+            yield wrong(
+                name.removesuffix("_path"), f"{path} cannot be read.", f"Correct {variable}, or give this user the right to read it."
+            )
+
+
+def _processes(settings: Settings) -> Iterator[Finding]:
+    cores = os.cpu_count() or 1
+    if settings.workers > 2 * cores:
+        yield mind(
+            "processes",
+            f"{settings.workers} processes share {cores} cores: they only get in each other's way.",
+            f"Set REFRACT_WORKERS to {cores}.",
+        )
+    else:
+        yield well("processes", f"{settings.workers} of {cores} cores serve.")

@@ -1,0 +1,123 @@
+"""`refract move`, `refract backup`, `refract restore`."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from refract.analytics.spool_reader import has_ingester, spools
+from refract.cli.common import DataDir, command_settings
+from refract.core.clock import SystemClock
+from refract.core.db import Database
+from refract.core.errors import Conflict
+from refract.core.settings import Settings, load_settings
+from refract.transfer import backup as backups
+from refract.transfer.move import move as carry
+
+Result = TypeVar("Result")
+Told = Callable[[str, int, int], None]
+
+
+class ServerRunning(Conflict):
+    """A server is running on {path}: stop it first, so that nothing is written meanwhile."""
+
+
+@contextlib.contextmanager
+def showing(what: str) -> Iterator[Told]:
+    """A progress bar per table, on standard error."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(what, total=None)
+
+        def told(table: str, done: int, total: int) -> None:
+            bars.update(task, description=f"{what} {table}", completed=done, total=total)
+
+        yield told
+
+
+def demand_silence(settings: Settings) -> None:
+    root = settings.effective_spool_dir
+    if has_ingester(root) or any(spool.live for spool in spools(root)):
+        raise ServerRunning(path=settings.data_dir)
+
+
+def on(settings: Settings, work: Callable[[Database], Awaitable[Result]]) -> Result:
+    async def run() -> Result:
+        db = Database(settings)
+        try:
+            return await work(db)
+        finally:
+            await db.close()
+
+    return asyncio.run(run())
+
+
+def move(
+    to: Annotated[str, typer.Option("--to", help="Where to: postgresql://user@host/database or mysql://…", metavar="URL")],
+    again: Annotated[bool, typer.Option("--again", help="Empty the new database first, whatever it holds.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Copy a SQLite installation to PostgreSQL or MariaDB, and compare every table. Run it again to go on where it was cut off."""
+    settings = command_settings(data_dir)
+    there = load_settings(data_dir=data_dir, database_url=to)
+    demand_silence(settings)
+
+    async def run(source: Database) -> None:
+        target = Database(there)
+        try:
+            with showing("Moving") as told:
+                moved = await carry(source, target, told, again=again)
+        finally:
+            await target.close()
+        verb = "Went on and moved" if moved.resumed else "Moved"
+        typer.echo(f"{verb} {moved.rows:,} rows in {moved.tables} tables; every table is the same there.")
+
+    on(settings, run)
+    typer.echo(
+        "Set REFRACT_DATABASE_URL to the new address and start. Clicks that wait in the spool and the old days' files stay where they are."
+    )
+
+
+def backup(
+    path: Annotated[Path, typer.Argument(help="The file to write.", metavar="FILE", dir_okay=False)],
+    data_dir: DataDir = None,
+) -> None:
+    """Write everything into one file, from one moment, while the server runs. It restores on any of the three databases."""
+    settings = command_settings(data_dir)
+
+    async def run(db: Database) -> backups.Manifest:
+        with showing("Backing up") as told:
+            return await backups.back_up(settings, db, path, SystemClock().now(), told)
+
+    manifest = on(settings, run)
+    size = f"{path.stat().st_size:,} bytes"
+    typer.echo(f"Wrote {manifest.rows:,} rows of {len(manifest.tables)} tables and {len(manifest.files)} files to {path} ({size}).")
+
+
+def restore(
+    path: Annotated[Path, typer.Argument(help="A file that backup wrote.", metavar="FILE")],
+    check: Annotated[bool, typer.Option("--check", help="Only read it and see whether it is whole.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Empty the database first, whatever it holds.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Write a backup into an empty database and data directory, and compare every table."""
+    settings = command_settings(data_dir)
+    if check:
+        manifest = backups.check(path)
+        typer.echo(
+            f"{path} is whole: {manifest.rows:,} rows of {len(manifest.tables)} tables, made {manifest.made_at} by {manifest.version}."
+        )
+        return
+    demand_silence(settings)
+
+    async def run(db: Database) -> backups.Manifest:
+        with showing("Restoring") as told:
+            return await backups.restore(settings, db, path, told, again=again)
+
+    manifest = on(settings, run)
+    typer.echo(f"Restored {manifest.rows:,} rows of {len(manifest.tables)} tables; every table is as it was at {manifest.made_at}.")

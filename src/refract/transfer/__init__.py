@@ -1,0 +1,1 @@
+"""Everything an installation holds, carried elsewhere and compared: moving to another database, backup and restore."""

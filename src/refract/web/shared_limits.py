@@ -1,0 +1,53 @@
+"""Token buckets that all processes share over Redis. While it is away each process keeps its own."""
+
+from typing import Final
+
+from refract.core.redis import Redis, RedisAway, Script
+from refract.web.limits import MemoryBuckets
+
+TAKE: Final = Script("""
+local size, rate, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) + tonumber(clock[2]) / 1000000
+local kept = redis.call('HMGET', KEYS[1], 'tokens', 'at')
+local tokens, at = tonumber(kept[1]) or size, tonumber(kept[2]) or now
+tokens = math.min(size, tokens + math.max(0, now - at) * rate)
+local granted = math.min(cost, math.floor(tokens))
+tokens = tokens - granted
+redis.call('HSET', KEYS[1], 'tokens', string.format('%.6f', tokens), 'at', string.format('%.6f', math.max(now, at)))
+redis.call('PEXPIRE', KEYS[1], math.ceil((size - tokens) / rate * 1000) + 1000)
+return {granted, string.format('%.6f', tokens)}
+""")
+"""By the clock of the server, so that machines whose clocks differ share one truth. A bucket that is full again is forgotten."""
+
+
+async def take_shared(redis: Redis, name: str, cost: int, *, size: float, per_second: float) -> tuple[int, float]:
+    """Take as many of `cost` tokens as there are: how many were granted, and what remains."""
+    granted, tokens = await redis.run(TAKE, [f"refract:limit:{name}"], size, per_second, cost)
+    return int(granted), float(tokens)
+
+
+class SharedBuckets:
+    """One kind of limit, such as misses. A process that has used all of it by itself need not ask."""
+
+    def __init__(self, redis: Redis | None, kind: str, *, size: float, per_second: float) -> None:
+        self._redis = redis
+        self._kind = kind
+        self._size = size
+        self._per_second = per_second
+        self._own = MemoryBuckets(size=size, per_second=per_second)
+
+    async def take(self, name: str, now: float) -> float:
+        """What remains after taking one; negative when there was none."""
+        left = self._own.take(name, now)
+        if left < 0 or self._redis is None:
+            return left
+        try:
+            granted, tokens = await take_shared(self._redis, f"{self._kind}:{name}", 1, size=self._size, per_second=self._per_second)
+        except RedisAway:
+            return left
+        return tokens if granted else tokens - 1
+
+    def wait(self, left: float) -> int:
+        """Seconds until one token is there."""
+        return self._own.wait(left)

@@ -1,0 +1,86 @@
+"""The doctor names what is wrong and says what to do; and finds nothing wrong where nothing is."""
+
+import asyncio
+import json
+import os
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from refract.cli.doctor import examine
+from refract.cli.doctor.findings import Finding, Verdict
+from refract.core.settings import Settings
+from tests.conftest import make_settings
+from tests.serving import free_port, refract, serving
+from tools.servers import Redis as RedisServer
+
+
+def by_subject(found: list[Finding], verdict: Verdict) -> dict[str, str]:
+    return {finding.subject: finding.sentence for finding in found if finding.verdict is verdict}
+
+
+async def test_a_healthy_set_up_on_each_database(settings: Settings, redis_server: RedisServer) -> None:
+    settings.data_dir.mkdir(mode=0o700)
+    found = await examine(settings.model_copy(update={"redis_url": redis_server.url}))
+
+    assert by_subject(found, Verdict.WRONG) == {}
+    assert {"address", "database", "schema", "version", "redis", "spool"} <= by_subject(found, Verdict.WELL).keys()
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+async def test_settings_that_do_not_fit_together(settings: Settings, tmp_path: Path) -> None:
+    settings.data_dir.mkdir(mode=0o700)
+    strange = {
+        "environment": "production",
+        "base_url": None,
+        "trusted_proxies": (ip_network("0.0.0.0/0"),),
+        "blocklist_path": tmp_path / "absent",
+        "workers": 64,
+        "role": "redirect",
+    }
+    found = await examine(settings.model_copy(update=strange))
+
+    assert {"address", "proxies", "blocklist", "clicks"} == by_subject(found, Verdict.WRONG).keys()
+    assert "processes" in by_subject(found, Verdict.MIND)
+    assert all(finding.remedy for finding in found if finding.verdict is not Verdict.WELL)
+
+
+async def test_servers_that_are_away(tmp_path: Path) -> None:
+    port = free_port()
+    away = make_settings(tmp_path, database_url=f"postgresql://nobody@127.0.0.1:{port}/x", redis_url=f"redis://127.0.0.1:{port}/0")
+    found = await examine(away)
+
+    assert "not answering" in by_subject(found, Verdict.WRONG)["database"]
+    assert "not answering" in by_subject(found, Verdict.MIND)["redis"]  # everything goes on without it
+
+
+async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "refract.db").write_text("this is not a database" * 100)
+    found = await examine(make_settings(tmp_path))
+
+    assert "refract.db" in by_subject(found, Verdict.WRONG)["database"]
+
+
+async def test_directories(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    found = await examine(make_settings(tmp_path / "file" / "below"))
+    assert "data directory" in by_subject(found, Verdict.WRONG)
+
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    await asyncio.to_thread(os.chmod, open_to_all, 0o755)
+    found = await examine(make_settings(open_to_all))
+    assert "can be read by others" in by_subject(found, Verdict.MIND)["data directory"]
+
+
+def test_the_command(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with serving(data):
+        said = refract("doctor", "--data-dir", str(data))
+        assert said.returncode == 0, said.stdout + said.stderr
+        assert "0 wrong" in said.stdout
+        assert "somebody stores them" in said.stdout
+    told = refract("doctor", "--data-dir", str(data), "--role", "redirect", "--json")
+    assert told.returncode == 1
+    assert [one["subject"] for one in json.loads(told.stdout) if one["verdict"] == "wrong"] == ["clicks"]

@@ -1,0 +1,171 @@
+"""The sample files are right: every setting they name exists, every figure on the dashboard is counted, and the front really is one."""
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from refract.analytics.consume import Consumer
+from refract.analytics.ingest import Ingester
+from refract.analytics.ship import Shipper
+from refract.app import Application
+from refract.core.redis import shared_redis
+from refract.core.runtime import Runtime
+from refract.core.settings import Settings
+from refract.jobs import metrics as job_metrics
+from tests.conftest import make_settings
+from tests.redirect.outside import Outside
+from tests.services_plugin import ABSENT
+from tests.serving import serving
+from tools import packages
+from tools.servers import free_port
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+OF_PROMETHEUS = {"process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"}
+
+
+def test_every_setting_that_is_named_exists() -> None:
+    named: dict[str, set[str]] = {}
+    for path in DEPLOY.rglob("*"):
+        if path.is_file():
+            for name in re.findall(r"\bREFRACT_([A-Z_]+[A-Z])\b", path.read_text()):
+                named.setdefault(name.lower(), set()).add(path.name)
+
+    assert {name: files for name, files in named.items() if name not in Settings.model_fields} == {}
+    assert len(named) > 10
+
+
+def test_the_compose_file_can_be_read_and_has_every_role() -> None:
+    told: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+
+    roles = {service.get("environment", {}).get("REFRACT_ROLE") for service in told["services"].values()}
+    assert {"web", "redirect", "worker"} <= roles
+    for service in told["services"].values():
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            assert source in told["volumes"] or (DEPLOY / source).is_file(), volume
+
+
+@pytest.mark.parametrize("unit", sorted(path.name for path in (DEPLOY / "systemd").iterdir()))
+def test_units_are_what_systemd_understands(unit: str, tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip(f"{ABSENT}systemd-analyze")
+    for path in (DEPLOY / "systemd").iterdir():
+        # The program of the machine it is meant for is not here; everything else must be right.
+        (tmp_path / path.name).write_text(path.read_text().replace("/opt/refract/bin/refract", "/bin/true"))
+    name = unit.replace("@.", "@redirect.")
+    if name != unit:
+        shutil.copy(tmp_path / unit, tmp_path / name)
+    done = subprocess.run(["systemd-analyze", "verify", tmp_path / name], capture_output=True, text=True, check=False)
+
+    said = [line for line in done.stderr.splitlines() if str(tmp_path) in line or name in line]
+    assert said == []
+
+
+def expressions(node: object) -> list[str]:
+    """Every query of a dashboard or of a file of alerts."""
+    if isinstance(node, dict):
+        return [text for key, value in node.items() for text in ([value] if key == "expr" else expressions(value))]
+    return [text for value in node for text in expressions(value)] if isinstance(node, list) else []
+
+
+@pytest.fixture
+def settings(database: str, tmp_path: Path) -> Settings:
+    return make_settings(tmp_path / "data", database_url=database, redis_url="redis://127.0.0.1:1/0")
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+async def test_every_figure_that_is_drawn_or_watched_is_counted(rt: Runtime) -> None:
+    redis = rt.part(shared_redis)
+    assert redis is not None
+    application = Application(rt)
+    ingester = Ingester(rt)
+    Shipper(rt, redis)
+    Consumer(rt, redis, ingester)
+    await job_metrics.observe(rt)
+    job_metrics.count(rt, "any", "done")
+    told = re.findall(rb"^# TYPE (\S+) (\S+)$", rt.metrics.render(), re.MULTILINE)
+    assert application.engine is not None
+    application.engine.spool.close()
+    await rt.close()
+    counted = {name.decode() for name, kind in told if kind != b"histogram"} | OF_PROMETHEUS
+    counted |= {f"{name.decode()}_{part}" for name, kind in told if kind == b"histogram" for part in ("bucket", "sum", "count")}
+
+    queries = expressions(json.loads((DEPLOY / "grafana/refract.json").read_text()))
+    queries += expressions(yaml.safe_load((DEPLOY / "prometheus/refract-alerts.yml").read_text()))
+    drawn = {name for query in queries for name in re.findall(r"\b(?:refract|process)_[a-z_]+", query)}
+    assert len(drawn) > 15
+    assert drawn - counted == set()
+    ours = {name for name in counted if name.startswith("refract_") and not name.endswith(("_created", "_sum", "_count"))}
+    assert ours - drawn == set()  # and nothing that is counted is left out
+
+
+def test_the_front_sends_everybody_where_they_belong(tmp_path: Path) -> None:
+    nginx = packages.find("nginx")
+    if nginx is None or shutil.which("openssl") is None:
+        pytest.skip(f"{ABSENT}nginx")
+    data, port, secure = tmp_path / "data", free_port(), free_port()
+    outside = Outside(data)
+    with serving(data, "--role", "all", REFRACT_TRUSTED_PROXIES="127.0.0.1/32", REFRACT_BASE_URL="https://go.example.com") as server:
+        outside.link("https://example.com/there", name="here")
+        front = _front(tmp_path, nginx, {"8001": server.port, "8002": server.port, "8011": server.port, "8012": server.port}, port, secure)
+        try:
+            _wait(port)
+            client = httpx.Client(verify=False, trust_env=False, base_url=f"https://127.0.0.1:{secure}", headers={"host": "go.example.com"})  # noqa: S501 - our own certificate
+            with client:
+                moved = client.get(f"http://127.0.0.1:{port}/here")
+                assert (moved.status_code, moved.headers["location"]) == (308, "https://go.example.com/here")
+                answer = client.get("/here")
+                assert (answer.status_code, answer.headers["location"]) == (302, "https://example.com/there")
+                assert client.get("/").status_code == 200
+                assert client.get("/api/v1/names/free").json()["available"] is True
+                assert client.post("/api/v1/links", json={}).status_code == 401
+                assert client.get("/api/v1/links/1").status_code == 401
+                assert client.get("/nothing-here", headers={"accept": "application/json"}).json()["code"] == "NO_SUCH_LINK"
+                assert client.get("/metrics").status_code == 404
+        finally:
+            front.terminate()
+            front.wait(10)
+
+
+def _front(home: Path, nginx: str, ports: dict[str, int], port: int, secure: int) -> "subprocess.Popen[bytes]":
+    place = home / "nginx"
+    shutil.copytree(DEPLOY / "nginx", place)
+    key = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    subprocess.run(
+        [*key, "-subj", "/CN=go.example.com", "-keyout", place / "privkey.pem", "-out", place / "fullchain.pem"],
+        check=True,
+        capture_output=True,
+    )
+    text = (place / "refract.conf").read_text().replace("/etc/letsencrypt/live/go.example.com", str(place))
+    text = text.replace("listen 80;", f"listen 127.0.0.1:{port};").replace("listen 443 ssl", f"listen 127.0.0.1:{secure} ssl")
+    for old, new in ports.items():
+        text = text.replace(f"127.0.0.1:{old} ", f"127.0.0.1:{new} ")
+    (place / "refract.conf").write_text(text)
+    (place / "nginx.conf").write_text(
+        f"daemon off; pid {place}/pid; error_log {place}/error.log; events {{}}\n"
+        f"http {{ access_log off; client_body_temp_path {place}/b; proxy_temp_path {place}/p; fastcgi_temp_path {place}/f;\n"
+        f"uwsgi_temp_path {place}/u; scgi_temp_path {place}/s; include refract.conf; }}\n"
+    )
+    tried = subprocess.run([nginx, "-p", place, "-c", place / "nginx.conf", "-t"], capture_output=True, text=True, check=False)
+    assert tried.returncode == 0, tried.stderr
+    return subprocess.Popen([nginx, "-p", place, "-c", place / "nginx.conf"])
+
+
+def _wait(port: int) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            httpx.get(f"http://127.0.0.1:{port}/", trust_env=False)
+        except httpx.TransportError:
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError("nginx does not answer")

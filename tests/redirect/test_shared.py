@@ -1,0 +1,309 @@
+"""L2: one process reads, the others need not; and nobody is led astray by what Redis has missed, lost or mixed up."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from refract.core.clock import ManualClock
+from refract.core.db import Database
+from refract.core.errors import StoreUnavailable
+from refract.core.ids import encode
+from refract.core.redis import Redis
+from refract.core.runtime import Runtime
+from refract.core.settings import Settings
+from refract.identity.models import User
+from refract.links import blocking, feed, service
+from refract.links.models import LinkTotals, Visibility
+from refract.links.templates import read_template
+from refract.redirect.news import News
+from refract.redirect.resolve import Found
+from refract.redirect.shared import SharedLinks
+from refract.redirect.warmup import warm_up
+from tests import make
+from tests.conftest import make_settings
+from tests.redirect.nodes import Place, open_place
+from tools.servers import Redis as RedisServer
+
+pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+def settings(database: str, tmp_path: Path, redis_server: RedisServer) -> Settings:
+    return make_settings(tmp_path / "data", database_url=database, role="redirect", misses_per_minute=0, redis_url=redis_server.url)
+
+
+@pytest.fixture
+async def nodes(rt: Runtime) -> AsyncIterator[list[Place]]:
+    """Two processes with one database and one Redis. Neither listens to the other unless told to look."""
+    async with AsyncExitStack() as opened:
+        places = []
+        for _ in range(2):
+            db = Database(rt.settings)
+            opened.push_async_callback(db.close)
+            mine = Runtime(settings=rt.settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
+            opened.push_async_callback(mine.close)
+            places.append(await opened.enter_async_context(open_place(mine)))
+        yield places
+
+
+@pytest.fixture
+async def redis(redis_server: RedisServer) -> AsyncIterator[Redis]:
+    client = Redis(redis_server.url)
+    yield client
+    await client.close()
+
+
+async def warm(rt: Runtime, ada: User, *nodes: Place) -> None:
+    """Each has asked the database once, so that it knows which domains are blocked."""
+    async with rt.db.write() as session:
+        await make.link(session, rt, ada, name="warm")
+    for node in nodes:
+        await hear(node)
+        await node.get("/warm")
+        node.reader.asked.clear()
+
+
+async def hear(node: Place) -> None:
+    assert await node.engine.bus.look()
+    node.rt.clock.advance(1)  # type: ignore[attr-defined]  # a test's clock
+
+
+async def test_what_one_has_read_the_other_need_not(nodes: list[Place], rt: Runtime, ada: User) -> None:
+    first, second = nodes
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, name="Road-Map", destination="https://example.com/{1=x}?a=b#c")
+    await warm(rt, ada, first, second)
+    assert (await first.get("/road_map")).headers["location"] == "https://example.com/x?a=b#c"
+
+    answer = await second.get("/ROAD-MAP/y")
+    assert (answer.status_code, answer.headers["location"]) == (302, "https://example.com/y?a=b#c")
+    assert (await second.get(f"/{encode(link.id)}")).status_code == 302
+    assert len(second.reader.asked) == 1  # the code was read by nobody before; the name was
+
+
+async def test_a_change_kills_every_entry_however_it_was_asked_for(nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock) -> None:
+    first, second = nodes
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, name="x")
+    await warm(rt, ada, first, second)
+    for path in ("/x", f"/{encode(link.id)}"):
+        await first.get(path)
+    async with rt.db.write() as session:
+        await service.disable_link(session, make.who(ada), link.id, clock.now())
+    shared = first.engine.shared
+    assert shared is not None
+    await shared.forget([(link.id, 2)])
+
+    for path in ("/x", f"/{encode(link.id)}"):
+        assert (await second.get(path)).status_code == 410
+    assert len(second.reader.asked) == 2
+
+
+async def test_what_a_process_has_heard_counts_though_redis_missed_it(
+    nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock
+) -> None:
+    first, second = nodes
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, name="x")
+    await warm(rt, ada, first, second)
+    await first.get("/x")
+    async with rt.db.write() as session:  # by a process that cannot reach Redis
+        await service.disable_link(session, make.who(ada), link.id, clock.now())
+    await hear(second)
+    assert (await second.get("/x")).status_code == 410
+
+    async with open_place(second.rt) as newcomer:  # one that has just begun, and was not there to hear of it
+        await newcomer.get("/warm")
+        assert (await newcomer.get("/x")).status_code == 410
+
+
+async def test_a_slow_reader_cannot_bring_an_old_version_back(nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock) -> None:
+    first, second = nodes
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, name="x")
+    await warm(rt, ada, first, second)
+    old = await first.engine.tiers.find("x")
+    async with rt.db.write() as session:
+        await service.disable_link(session, make.who(ada), link.id, clock.now())
+    shared = first.engine.shared
+    assert old is not None
+    assert shared is not None
+    await shared.forget([(link.id, 2)])
+    await shared.put("x", replace(old, asked_at=clock.monotonic()))
+
+    assert (await second.get("/x")).status_code == 410
+
+
+async def test_blocking_a_domain_makes_nothing_shared_count(nodes: list[Place], rt: Runtime, ada: User) -> None:
+    first, second = nodes
+    async with rt.db.write() as session:
+        await make.link(session, rt, ada, name="x", destination="https://bad.example/")
+    await warm(rt, ada, first, second)
+    await first.get("/x")
+    async with rt.db.write() as session:
+        await blocking.block_domain(session, "bad.example", reason="", by=None, at=rt.clock.now())
+    await hear(second)
+
+    assert (await second.get("/x")).status_code == 410
+
+
+async def test_secure_links_are_never_shared(nodes: list[Place], rt: Runtime, ada: User, redis: Redis) -> None:
+    first, _ = nodes
+    async with rt.db.write() as session:
+        await make.link(session, rt, ada, name="hush", visibility=Visibility.SECURE, destination="https://secret.example/")
+    await warm(rt, ada, first)
+    await first.get("/hush")
+
+    keys = [key for key in await redis.ask("KEYS", "refract:*") if b"least" not in key]
+    assert keys == [b"refract:n:warm"]
+
+
+async def test_nothing_lives_beyond_its_expiry(nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock, redis: Redis) -> None:
+    first, second = nodes
+    async with rt.db.write() as session:
+        await make.link(session, rt, ada, name="soon", expires_at=clock.now() + timedelta(seconds=90))
+        await make.link(session, rt, ada, name="late")
+    await warm(rt, ada, first, second)
+    for name in ("soon", "late"):
+        assert (await first.get(f"/{name}")).status_code == 302
+    assert 0 < await redis.ask("PTTL", "refract:n:soon") <= 90_000
+    assert 90_000 < await redis.ask("PTTL", "refract:n:late") <= 300_000
+    clock.advance(90)  # Redis keeps its own time: it still has the entry
+
+    assert (await second.get("/soon")).status_code == 410
+
+
+async def test_without_the_database_what_redis_knows_is_answered(
+    nodes: list[Place], rt: Runtime, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = nodes
+    async with rt.db.write() as session:
+        await make.link(session, rt, ada, name="x")
+        await make.link(session, rt, ada, name="y")
+    await warm(rt, ada, first)
+    await first.get("/x")
+
+    async def away(*_: object) -> None:
+        raise StoreUnavailable
+
+    monkeypatch.setattr(second.reader, "rows", away)
+    for _ in range(3):
+        assert (await second.get("/x")).status_code == 302
+    assert (await second.get("/y")).status_code == 503
+
+
+async def test_an_answer_for_another_name_is_refused(nodes: list[Place], rt: Runtime, ada: User, redis: Redis) -> None:
+    first, second = nodes
+    async with rt.db.write() as session:
+        await make.link(session, rt, ada, name="a", destination="https://a.example/")
+        await make.link(session, rt, ada, name="b", destination="https://b.example/")
+    await warm(rt, ada, first, second)
+    await first.get("/a")
+    await redis.ask("SET", "refract:n:b", await redis.ask("GET", "refract:n:a"))
+
+    assert (await second.get("/b")).headers["location"] == "https://b.example/"
+    assert second.engine.shared is not None
+    assert second.engine.shared.crossed == 1
+
+
+@pytest.mark.parametrize("rubbish", [b"", b"x", b"1 2 3 {}", b"1 1 0 null", b'1 1 0 {"for":"b"}', b"\xff" * 40])
+async def test_rubbish_in_redis_is_as_good_as_nothing(nodes: list[Place], rt: Runtime, ada: User, redis: Redis, rubbish: bytes) -> None:
+    first, _ = nodes
+    async with rt.db.write() as session:
+        await make.link(session, rt, ada, name="b")
+    await warm(rt, ada, first)
+    await redis.ask("SET", "refract:n:b", rubbish)
+
+    assert (await first.get("/b")).status_code == 302
+
+
+async def test_without_redis_everything_goes_on(nodes: list[Place], rt: Runtime, ada: User, redis_server: RedisServer) -> None:
+    first, _ = nodes
+    async with rt.db.write() as session:
+        await make.link(session, rt, ada, name="x")
+    await warm(rt, ada, first)
+    redis_server.stop()
+
+    assert (await first.get("/x")).status_code == 302
+    assert (await first.get("/unknown")).status_code == 404
+
+
+async def test_news_travel_and_the_new_state_is_written_through(nodes: list[Place], rt: Runtime, ada: User) -> None:
+    first, second = nodes
+    await warm(rt, ada, first, second)
+    assert first.engine.news is not None
+    assert second.engine.news is not None
+    told: list[feed.Change] = []
+    tasks = [
+        asyncio.create_task(first.engine.news.tell(first.engine.tiers.share)),
+        asyncio.create_task(second.engine.news.hear(told.extend)),
+    ]
+    await asyncio.sleep(0.3)
+    try:
+        async with first.rt.db.write() as session:
+            link = await make.link(session, first.rt, ada, name="fresh")
+        await until(lambda: bool(told))
+        assert told == [feed.Change(link.id, 1, ("fresh",))]
+        shared = second.engine.shared
+        assert shared is not None
+        async with asyncio.timeout(5):
+            while await shared.get("fresh") is None:  # noqa: ASYNC110 - Redis sends no event
+                await asyncio.sleep(0.01)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - neither does a list
+            await asyncio.sleep(0.01)
+
+
+async def test_too_many_changes_to_remember_are_not_half_remembered(
+    rt: Runtime, redis: Redis, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("refract.redirect.shared.MOST_LEASTS", 10)
+    shared = SharedLinks(redis, clock.now, clock.monotonic)
+    shared.deaf = False
+    found = Found(kind="link", id=99, name="x", template=read_template("https://example.com/"), version=1, asked_at=clock.monotonic())
+    await shared.put("x", found)
+    assert await shared.get("x") is not None
+    for number in range(11):
+        shared.heard(number + 1, 5)
+
+    assert await shared.get("x") is None
+    clock.advance(301)
+    assert await shared.get("x") is not None
+
+
+async def test_words_that_are_no_news_are_passed_over(rt: Runtime, redis: Redis, clock: ManualClock) -> None:
+    news = News(rt, redis, SharedLinks(redis, clock.now, clock.monotonic))
+    for words in (b"", b"{}", b"[1]", b'["x", [[1]]]', b'["x", [["a", 1, []]]]', b"\xff"):
+        assert news._read(words) == []
+    assert news._read(b'["x", [[5, 2, ["a"]]]]') == [feed.Change(5, 2, ("a",))]
+
+
+async def test_the_most_used_links_are_ready_before_they_are_asked_for(
+    nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock
+) -> None:
+    async with rt.db.write() as session:
+        numbers = []
+        for name in ("cold", "hot", "warmer", "hush", "dead"):
+            visibility = Visibility.SECURE if name == "hush" else Visibility.UNLISTED
+            numbers.append((await make.link(session, rt, ada, name=name, visibility=visibility)).id)
+        await service.disable_link(session, make.who(ada), numbers[4], clock.now())
+        session.add_all(
+            LinkTotals(link_id=number, total_clicks=clicks, bot_clicks=0) for number, clicks in zip(numbers, (1, 9, 8, 7, 6), strict=True)
+        )
+    node = nodes[0]
+    await hear(node)
+
+    assert await warm_up(node.engine, node.reader, clock.now, 4) == 2
+    assert node.cached == {b"/hot", b"/warmer"}

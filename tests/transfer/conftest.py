@@ -1,0 +1,15 @@
+"""An installation with rows in every table that can be filled without knowing what it is for."""
+
+import pytest
+
+from proofs.harness.filling import Filler
+from refract.core.runtime import Runtime
+from refract.migrations.tables import metadata
+
+
+@pytest.fixture
+async def full(rt: Runtime) -> Runtime:
+    """Every kind of value, in nearly every table."""
+    filled = await Filler(rt.db).fill()
+    assert len(filled) >= 0.8 * len(metadata.tables), sorted(set(metadata.tables) - filled)
+    return rt

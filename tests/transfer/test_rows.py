@@ -1,0 +1,60 @@
+"""A row means the same on every database."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import BigInteger, Column, MetaData, Table, Text
+from sqlalchemy.dialects.postgresql import TSVECTOR
+
+from refract.core.db import Database
+from refract.core.runtime import Runtime
+from refract.transfer.rows import Form, Sum
+from refract.transfer.store import add_up, lines, write
+from tests.conftest import make_settings
+
+
+def test_a_sum_knows_no_order_and_forgets_nothing() -> None:
+    one, other, twice = Sum(), Sum(), Sum()
+    for line in (b"a", b"b", b"c"):
+        one.add(line)
+    for line in (b"c", b"a", b"b"):
+        other.add(line)
+    for line in (b"a", b"b", b"b"):
+        twice.add(line)
+
+    assert one == other
+    assert one != twice
+
+
+async def test_words_under_an_index_are_a_set(rt: Runtime, tmp_path: Path) -> None:
+    """What is a set of words on PostgreSQL is text elsewhere."""
+    table = Table(
+        "words_of_a_test",
+        MetaData(),
+        Column("id", BigInteger, primary_key=True, autoincrement=False),
+        Column("words", Text().with_variant(TSVECTOR(), "postgresql")),
+    )
+    form, wanted = Form(table), [b'[1,"alpha zulu \xc3\xb1and\xc3\xba"]', b"[2,null]", b'[3,""]']
+    small = Database(make_settings(tmp_path / "small"))
+    for db in (rt.db, small):
+        async with db.engine.begin() as connection:
+            await connection.run_sync(table.create)
+    try:
+        async with rt.db.engine.connect() as there, small.engine.connect() as here:
+            await write(here, form, [b'[1,"zulu alpha \xc3\xb1and\xc3\xba alpha"]', b"[2,null]", b'[3,""]'])
+            found = [line async for some in lines(here, form) for line in some]
+            assert found == wanted
+            await write(there, form, found)
+            assert [line async for some in lines(there, form) for line in some] == wanted
+            assert await add_up(there, form) == await add_up(here, form)
+    finally:
+        async with rt.db.engine.begin() as connection:
+            await connection.run_sync(table.drop)
+        await small.close()
+
+
+@pytest.mark.parametrize("line", [b"[1]", b"{}", b"not json"])
+def test_a_line_that_does_not_fit_is_refused(line: bytes) -> None:
+    table = Table("t", MetaData(), Column("id", BigInteger, primary_key=True), Column("words", Text))
+    with pytest.raises(ValueError, match=r"."):
+        Form(table).read(line, "sqlite")
