@@ -81,6 +81,11 @@ async def cookie(session: WriteSession, rt: Runtime, owner: User) -> str:
     return await sessions.begin_session(session, rt, owner, "Mozilla/5.0 (test)")
 
 
+async def signin_link(session: WriteSession, rt: Runtime, owner: User) -> str:
+    """The path of a one-time sign-in."""
+    return (await sessions.make_signin_link(session, rt, owner)).removeprefix(rt.settings.public_url)
+
+
 async def wish(rt: Runtime, destination: str = DESTINATION, **given: Any) -> Wish:
     new = LinkCreate(destination=destination, **given)
     vetted = (await vet(rt, [destination]))[0]

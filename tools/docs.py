@@ -25,6 +25,7 @@ from refract.core.clock import SystemClock
 from refract.core.db import Database
 from refract.core.errors import KINDS, ConfigurationError, RefractError, Stale
 from refract.core.ids import Snowflakes
+from refract.core.issuers import Issuer
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.core.settings import Network, Settings
@@ -45,6 +46,7 @@ _WORDS: dict[Any, str] = {
     Path: "path",
     SecretStr: "secret text",
     Network: "network",
+    dict[str, Issuer]: "see below",
 }
 
 
@@ -81,15 +83,29 @@ def _cell(text: str) -> str:
 
 
 def settings_page() -> str:
-    rows = [
-        f"| `REFRACT_{name.upper()}` | {_cell(type_in_words(field))} | {_default(field)} | {_cell(field.description or '')} |"
-        for name, field in Settings.model_fields.items()
-    ]
     text = (
-        "Every setting is an environment variable. The options of `refract serve` (host, port, data directory, workers, role) win over it. "
+        "Every setting is an environment variable, or a line of the TOML file that `REFRACT_SETTINGS_FILE` names. "
+        "The options of `refract serve` (host, port, data directory, workers, role) win over it. "
         "A value that does not fit stops the start with a sentence that says what would."
     )
-    return "\n".join(["# Settings", "", text, "", *_table("variable", "value", "default", "meaning"), *rows])
+    table = _table("variable", "value", "default", "meaning")
+    return "\n".join(["# Settings", "", text, "", *table, *_rows("REFRACT_", Settings.model_fields), "", *_issuers(table)])
+
+
+def _issuers(table: list[str]) -> list[str]:
+    """The members of one identity provider."""
+    text = (
+        "Each provider has a name of its own, here `WORK`: up to 31 letters, digits, `-` and `_`. It stands in the address that the "
+        "provider sends people back to, `/auth/oidc/work/callback`. See [sign-in](../how-to/sign-in.md)."
+    )
+    return ["## Identity providers", "", text, "", *table, *_rows("REFRACT_ISSUERS__WORK__", Issuer.model_fields)]
+
+
+def _rows(prefix: str, fields: dict[str, FieldInfo]) -> list[str]:
+    return [
+        f"| `{prefix}{name.upper()}` | {_cell(type_in_words(field))} | {_default(field)} | {_cell(field.description or '')} |"
+        for name, field in fields.items()
+    ]
 
 
 def type_in_words(field: FieldInfo) -> str:
@@ -121,7 +137,9 @@ def _bounds(field: FieldInfo) -> str:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "(needed)"
-    return "" if field.default in (None, ()) else f"`{field.default}`"
+    if field.default in (None, ()) or field.default_factory is not None:
+        return ""
+    return f"`{','.join(map(str, field.default))}`" if isinstance(field.default, tuple) else f"`{field.default}`"
 
 
 # -- errors

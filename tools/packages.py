@@ -17,6 +17,7 @@ DEBIAN = {
     "nginx": "nginx-light",
     "wrk": "wrk",
     "node": "nodejs",
+    "oidc": "npm",
 }
 
 # Debian keeps the PostgreSQL server off the PATH, one directory for each version.
@@ -51,6 +52,9 @@ def find(name: str) -> str | None:
     if name == "mysql":
         server = program("mariadbd")
         return server if server and program("mariadb-install-db") else None
+    if name == "oidc":
+        node = find("node")
+        return node if node and program("npm") else None
     spellings = {"redis": ("redis-server",), "chromium": ("chromium", "chromium-browser"), "node": ("node", "nodejs")}
     return program(*spellings.get(name, (name,)))
 

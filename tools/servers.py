@@ -301,4 +301,42 @@ class Redis(Server):
         return self._ask(b"PING\r\n", 16).startswith(b"+PONG")
 
 
-KINDS: dict[str, type[Server]] = {kind.name: kind for kind in (PostgreSQL, MariaDB, Redis)}
+class OpenIdProvider(Server):
+    """A certified OpenID provider, fetched by name and checked by the hashes of its lock. Everybody may sign in there, as anybody."""
+
+    name = "oidc"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def initialise(self) -> None:
+        super().initialise()
+        source = Path(__file__).with_name("oidc")
+        for file in ("package.json", "package-lock.json", "provider.mjs"):
+            shutil.copyfile(source / file, self.home / file)
+            (self.home / file).chmod(0o644)
+        npm = packages.program("npm")
+        if npm is None:
+            raise ServerFailed("npm is not installed")
+        # As ourselves, whose cache and settings it needs; a fetched package runs no script of its own.
+        install = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"]
+        with self.log.open("ab") as log:
+            done = subprocess.run(
+                install, check=False, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log, umask=0o022, timeout=300
+            )
+        if done.returncode != 0:
+            raise ServerFailed(f"npm ci failed for {self.name}:\n{self._log_end()}")
+
+    def command(self) -> list[str]:
+        node = packages.find("node")
+        if node is None:
+            raise ServerFailed("node is not installed")
+        return [node, "provider.mjs", str(self.port)]
+
+    def ready(self) -> bool:
+        request = b"GET /.well-known/openid-configuration HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n"
+        return self._ask(request, 64).startswith(b"HTTP/1.1 200")
+
+
+KINDS: dict[str, type[Server]] = {kind.name: kind for kind in (PostgreSQL, MariaDB, Redis, OpenIdProvider)}

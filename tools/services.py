@@ -36,9 +36,10 @@ VARIABLES = {
     "nginx": "REFRACT_TEST_NGINX",
     "wrk": "REFRACT_TEST_WRK",
     "node": "REFRACT_TEST_NODE",
+    "oidc": "REFRACT_TEST_OIDC_URL",
 }
 STATE = "REFRACT_TEST_SERVICES"
-TESTS_NEED = ("postgresql", "mysql", "redis", "chromium", "nginx")
+TESTS_NEED = ("postgresql", "mysql", "redis", "chromium", "nginx", "oidc")
 
 
 @dataclass

@@ -3,7 +3,7 @@
     python tools/world_map.py node_modules/world-atlas/countries-110m.json node_modules/i18n-iso-countries/codes.json
 
 The file is drawn once, in the Equal Earth projection, so that a page needs neither a projection nor a script: it names a country by
-its ISO code (`<use href="…/world.svg#DE">`) and gives it a colour.
+its ISO code (`<use href="…/world.svg#DE">`), or all of them (`#land`), and gives them a colour.
 """
 
 from __future__ import annotations
@@ -51,6 +51,9 @@ def ring_of(numbers: list[int], arcs: list[Ring]) -> Ring:
     for number in numbers:
         line = arcs[number] if number >= 0 else arcs[~number][::-1]
         ring += line[1:] if ring else line
+    reach = max(longitude for longitude, _ in ring) - min(longitude for longitude, _ in ring)
+    if reach > 180:  # across the date line: drawn beyond the right edge, and cut off there, instead of right across the map
+        return [(longitude + 360 if longitude < 0 else longitude, latitude) for longitude, latitude in ring]
     return ring
 
 
@@ -86,7 +89,7 @@ def main(atlas: Path, codes: Path) -> None:
         paths.append(f'<path id="{code or "x-" + shape["properties"]["name"].replace(" ", "-").replace(".", "")}" d="{drawn}"/>')
     height = round((top - bottom) * factor)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}">'
-    OUT.write_text("\n".join([head, *sorted(paths), "</svg>", ""]))
+    OUT.write_text("\n".join([head, '<g id="land">', *sorted(paths), "</g></svg>", ""]))
     sys.stdout.write(f"{len(paths)} countries, {WIDTH} by {height}, {OUT.stat().st_size} bytes\n")
 
 

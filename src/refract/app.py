@@ -14,10 +14,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refract import __version__
+from refract.admin import api as admin_api
 from refract.admin import pages as admin_pages
 from refract.analytics import api as analytics_api
+from refract.analytics import pages as analytics_pages
 from refract.core.errors import RefractError, Unauthenticated, Unavailable
 from refract.core.runtime import Runtime
+from refract.home import api as home_api
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
 from refract.identity import pages as identity_pages
@@ -25,9 +28,12 @@ from refract.identity.actors import SECURITY_SCHEMES, guard_of, identify
 from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
 from refract.library import api as library_api
+from refract.library import leaving as library_leaving
 from refract.links import api as links_api
+from refract.links import leaving as link_leaving
 from refract.links import pages as link_pages
 from refract.lists import api as lists_api
+from refract.lists import leaving as list_leaving
 from refract.lists import pages as builder
 from refract.names.grammar import Reserved
 from refract.names.service import Namespace
@@ -74,7 +80,18 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 
 
 PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, builder.router, admin_pages.router)
-API = (*identity_api.ROUTERS, *links_api.ROUTERS, *analytics_api.ROUTERS, *lists_api.ROUTERS, *library_api.ROUTERS)
+API = (
+    *identity_api.ROUTERS,
+    *links_api.ROUTERS,
+    *analytics_api.ROUTERS,
+    *lists_api.ROUTERS,
+    *library_api.ROUTERS,
+    *admin_api.ROUTERS,
+    *home_api.ROUTERS,
+)
+
+PARTS = (link_leaving.PART, list_leaving.PART, library_leaving.PART)
+"""What each feature keeps of a person, for the export of everything and for the deletion of an account."""
 
 
 def build_api(rt: Runtime) -> FastAPI:
@@ -94,8 +111,11 @@ def build_api(rt: Runtime) -> FastAPI:
     api.state.areas = ["links", "lists", "tags", "settings", "admin"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
+    api.state.parts = PARTS
     for router in (*PAGES, *API, redirect_api.router):
         api.include_router(router)
+    figures = rt.part(link_pages.Figures)
+    figures.of_link, figures.sparks = analytics_pages.of_link, analytics_pages.sparks
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))
     api.openapi = cache(partial(_describe, api, rt.settings.public_url))  # type: ignore[method-assign]

@@ -55,7 +55,7 @@ class Node:
 
     def __init__(self, rt: Runtime) -> None:
         self.rt = rt
-        self.engine = _engine(rt) if rt.settings.role != "worker" else None
+        self.engine = _engine(rt) if rt.settings.role not in ("worker", "ingest") else None
         self.vitals = Vitals(rt, _probes(self.engine), self._problems)
         if rt.settings.role in ("all", "worker"):
             self.vitals.before_metrics = partial(observe, rt)

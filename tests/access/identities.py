@@ -3,10 +3,15 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from refract.core.issuers import Issuer
 from refract.core.runtime import Runtime
 from refract.identity.models import Scope, User
 from tests import make
 from tests.client import by_cookie, by_key
+from tests.identity.issuing import CLIENT, ISSUER, bearer, claims, publish, sign
+
+ISSUERS = {"work": Issuer(url=ISSUER, client_id=CLIENT)}
+"""The provider that vouches for everybody in this world; its keys are known, so nobody asks it."""
 
 
 class Who(StrEnum):
@@ -15,6 +20,7 @@ class Who(StrEnum):
     STRANGER = "stranger"
     OWNER = "owner"
     OWNER_IN_BROWSER = "owner in a browser"
+    OWNER_BY_TOKEN = "owner with a provider's token"
     OWNER_UNPROVEN = "owner in a browser, without proof of origin"
     OWNER_READ_ONLY = "owner with a read-only key"
     OWNER_REVOKED = "owner with a revoked key"
@@ -42,7 +48,9 @@ class World:
 
 
 async def populate(rt: Runtime) -> World:
+    await publish(rt)
     async with rt.db.write() as session:
+        await make.admin(session, rt, "spare")  # the last administrator could not leave
         owner, co_owner, recipient, other = [await make.person(session, rt, name) for name in ("olga", "carl", "rita", "otto")]
         suspended, admin = await make.suspended(session, rt), await make.admin(session, rt)
         cookie = await make.cookie(session, rt, owner)
@@ -50,6 +58,7 @@ async def populate(rt: Runtime) -> World:
             Who.STRANGER: {},
             Who.OWNER: by_key(await make.key(session, rt, owner)),
             Who.OWNER_IN_BROWSER: by_cookie(rt, cookie),
+            Who.OWNER_BY_TOKEN: bearer(sign(claims(rt.clock.now(), sub=owner.subject, aud=CLIENT))),
             Who.OWNER_UNPROVEN: by_cookie(rt, cookie, proven=False),
             Who.OWNER_READ_ONLY: by_key(await make.key(session, rt, owner, Scope.READ)),
             Who.OWNER_REVOKED: by_key(await make.revoked_key(session, rt, owner)),

@@ -75,6 +75,8 @@ class Row:
     form: Any = None
     """The same for a form."""
     query: dict[str, str] | None = None
+    last: bool = False
+    """Whoever succeeds is gone afterwards, so everybody begins in a world of their own."""
 
     @property
     def body(self) -> Any:
@@ -104,12 +106,21 @@ ROWS: dict[str, Row] = {
     "GET /auth/sign-in/{token}": Row(OPEN),
     "POST /auth/sign-in/{token}": Row(Profile(dict.fromkeys(Who, FORBIDDEN) | {Who.OWNER_IN_BROWSER: FINE})),  # the origin decides
     "POST /auth/sign-out": Row(OPEN_WRITE),
+    "GET /auth/oidc/{issuer_name}": Row(OPEN),
+    "GET /auth/oidc/{issuer_name}/callback": Row(Profile(dict.fromkeys(Who, FORBIDDEN))),  # only the answer to one's own question counts
+    "GET /auth/signed-out": Row(OPEN),
     "GET /app/settings": Row(SIGNED_IN_READ),
+    "POST /app/settings/profile": Row(SIGNED_IN_WRITE, form={"nickname": "Matrix"}),
+    "POST /app/settings/sessions/end-others": Row(SIGNED_IN_WRITE),
+    "POST /app/settings/sessions/{session_id}/end": Row(PRIVATE_WRITE),
+    "POST /app/settings/delete": Row(SIGNED_IN_WRITE, form={"confirm": "delete"}, last=True),
     "POST /app/settings/keys": Row(SIGNED_IN_WRITE, form={"name": "from a form"}),
     "POST /app/settings/keys/{key_id}/revoke": Row(PRIVATE_WRITE),
     # -- me
     "GET /api/v1/me": Row(SIGNED_IN_READ),
     "PATCH /api/v1/me": Row(SIGNED_IN_WRITE, json={"bio": "Hello."}),
+    "DELETE /api/v1/me": Row(SIGNED_IN_WRITE, last=True),
+    "GET /api/v1/me/export": Row(SIGNED_IN_READ),
     "GET /api/v1/me/sessions": Row(SIGNED_IN_READ),
     "DELETE /api/v1/me/sessions": Row(SIGNED_IN_WRITE),
     "DELETE /api/v1/me/sessions/{session_id}": Row(PRIVATE_WRITE),
@@ -162,6 +173,7 @@ ROWS: dict[str, Row] = {
     "POST /app/links/{link_id}/{step}": Row(OWNED_WRITE),
     "GET /app/omnibox": Row(SIGNED_IN_READ, query={"q": "road"}),
     "POST /app/omnibox": Row(SIGNED_IN_WRITE, form={"q": "https://example.com/typed"}),
+    "GET /api/v1/search": Row(SIGNED_IN_READ, query={"q": "road"}),
     "GET /app/go": Row(SIGNED_IN_READ, query={"q": "roadmap"}),
     "GET /app/suggest": Row(OPEN_READ, query={"q": "road"}),
     # -- lists
@@ -241,6 +253,18 @@ ROWS: dict[str, Row] = {
     # -- administrators
     "PUT /api/v1/admin/users/{user_id}/quota": Row(ADMIN_WRITE, json={"day": "2026-06-01", "limit": 5}),
     "GET /api/v1/admin/audit": Row(ADMIN_READ),
+    "GET /api/v1/admin/users": Row(ADMIN_READ),
+    "GET /api/v1/admin/users/{user_id}": Row(ADMIN_READ),
+    "PATCH /api/v1/admin/users/{user_id}": Row(ADMIN_WRITE, json={"plan": "pro"}),
+    "DELETE /api/v1/admin/users/{user_id}": Row(ADMIN_WRITE, query={"links": "delete"}),
+    "GET /api/v1/admin/jobs": Row(ADMIN_READ),
+    "POST /api/v1/admin/jobs/{job_id}/retry": Row(ADMIN_WRITE),
+    "GET /api/v1/admin/figures": Row(ADMIN_READ),
+    "GET /api/v1/admin/links": Row(ADMIN_READ),
+    "GET /app/admin/people": Row(ADMIN_READ),
+    "GET /app/admin/audit": Row(ADMIN_READ),
+    "POST /app/admin/people/{user_id}/delete": Row(ADMIN_WRITE, form={"links": "delete"}),
+    "POST /app/admin/people/{user_id}/{step}": Row(ADMIN_WRITE),
     "GET /api/v1/admin/blocked-domains": Row(ADMIN_READ),
     "POST /api/v1/admin/blocked-domains": Row(ADMIN_WRITE, json={"domain": "bad.example"}),
     "DELETE /api/v1/admin/blocked-domains/{domain}": Row(ADMIN_WRITE),

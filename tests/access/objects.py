@@ -135,6 +135,23 @@ async def a_recipient(world: World) -> str:
     return str(world.recipient.id)
 
 
+@object_for("/api/v1/admin/users/{user_id}")
+@object_for("/app/admin/people/{user_id}")
+async def somebody_else(world: World) -> str:
+    async with world.rt.db.write() as session:
+        return str((await make.person(session, world.rt, f"object-{secrets.token_hex(6)}")).id)
+
+
+@object_for("/app/admin/people/{user_id}/{step}", absent="suspend")
+async def a_step_with_somebody(world: World) -> str:
+    return "suspend"
+
+
+@object_for("issuer_name", absent="nobody")
+async def a_provider(world: World) -> str:
+    return "work"
+
+
 @object_for("version", absent="99")
 async def a_version(world: World) -> str:
     return "1"

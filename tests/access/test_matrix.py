@@ -1,6 +1,7 @@
 """S1: every route × every identity. No unexpected success, and what is foreign looks absent."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,13 +9,22 @@ from httpx import AsyncClient, Response
 
 from refract.app import Application, routes_of
 from refract.core.runtime import Runtime
+from refract.core.settings import Settings
+from refract.migrations.tables import metadata
 from tests import make
-from tests.access.identities import Who, World, populate
+from tests.access.identities import ISSUERS, Who, World, populate
 from tests.access.matrix import FINE, FORBIDDEN, HIDDEN, ROWS, SEEN, SIGN_IN, Outcome, Row
 from tests.access.objects import absent_path, parameters_of, real_path
 from tests.client import by_cookie, client_of, on_sqlite
+from tests.conftest import make_settings
 
 pytestmark = on_sqlite
+
+
+@pytest.fixture
+def settings(database: str, tmp_path: Path) -> Settings:
+    return make_settings(tmp_path / "data", database_url=database, issuers=ISSUERS, signin_links="on")
+
 
 REFUSALS = {SIGN_IN: 401, FORBIDDEN: 403, SEEN: 403, HIDDEN: 404}
 
@@ -39,6 +49,8 @@ async def test_nobody_gets_more_or_less_than_the_row_says(rt: Runtime, app: Appl
     world = await populate(rt)
     async with client_of(app) as client:
         for who, expected in ROWS[route].profile.outcomes.items():
+            if ROWS[route].last:
+                world = await _a_new_world(rt)
             if who in (Who.OWNER_IN_BROWSER, Who.OWNER_UNPROVEN):
                 world = await _fresh_session(world)
             response = await _ask(client, world, who, route, await real_path(world, route.split(" ")[1]))
@@ -73,6 +85,13 @@ async def test_an_administrators_browser_needs_proof_too(rt: Runtime, app: Appli
                     method, absent_path(path), headers=headers, json=row.body, data=row.fields, params=row.query
                 )
                 assert response.status_code == 403, route
+
+
+async def _a_new_world(rt: Runtime) -> World:
+    async with rt.db.write() as session:
+        for table in reversed(metadata.sorted_tables):
+            await session.execute(table.delete())
+    return await populate(rt)
 
 
 async def _fresh_session(world: World) -> World:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 from refract.analytics.figures import Figures
@@ -118,12 +119,47 @@ KEYS = [
         "usage_count": 12,
     },
 ]
+SETTINGS: dict[str, Any] = {
+    "profile": {
+        "nickname": "Ada",
+        "bio": "I collect links about engines.",
+        "avatar_url": None,
+        "preferences": {"language": "en", "time_zone": "Europe/Berlin", "suggestions": True},
+    },
+    "time_zones": ["Asia/Shanghai", "Europe/Berlin", "UTC"],
+    "sessions": [
+        {"id": "1", "agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "created_at": NOW, "last_seen_at": NOW, "current": True},
+        {"id": "2", "agent": HOSTILE, "created_at": NOW - timedelta(days=9), "last_seen_at": NOW - timedelta(days=2), "current": False},
+        {"id": "3", "agent": "", "created_at": NOW - timedelta(days=9), "last_seen_at": NOW - timedelta(days=2), "current": False},
+    ],
+    "confirm_word": "delete",
+}
+
+
+def person(number: int, name: str, email: str, **more: Any) -> dict[str, Any]:
+    facts = {"email_verified": True, "issuer": "https://id.example.com", "plan": "free", "role": "user", "status": "active"}
+    return {"id": str(number), "name": name, "email": email, "created_at": NOW, "last_sync_at": NOW, **facts, **more}
+
+
+PEOPLE = [
+    person(1, "Ada Lovelace", "ada@example.com", role="admin", issuer="local"),
+    person(2, HOSTILE, "a-very-long-address-" + "x" * 60 + "@example.com", email_verified=False, plan="pro"),
+    person(3, "", "", status="suspended"),
+]
+LAST: dict[str, Any] = {"here": "people", "next_url": None, "first_url": "/app/admin/people"}
+TURNING: dict[str, Any] = {"next_url": "/app/admin/people?cursor=x", "first_url": None}
+WRONG = {"name": "Give the key a name.", "confirm": "Type delete to show that you mean it."}
+AUDIT = [
+    {"at": NOW, "actor_id": 361890234523648, "action": "key.created", "target": "refract_4fG7h2Kq", "detail": None},
+    {"at": NOW, "actor_id": None, "action": "credentials.refused", "target": None, "detail": "14 attempts"},
+]
 HOURS = [0, 0, 1, 0, 0, 2, 5, 14, 31, 44, 39, 28, 22, 35, 41, 18] + [0] * 8
 TODAY = {"clicks": 280, "yesterday": 241, "hours": HOURS, "hours_table": [(f"{hour:02}:00", clicks) for hour, clicks in enumerate(HOURS)]}
 DRAFTS = [{"title": "Reading for new people", "href": "/app/lists/1", "entries": 12}, {"title": "", "href": "/app/lists/2", "entries": 1}]
 NEW_KEY = {"name": "Deploy script", "key": "refract_9hT2kQ7wXv3LmN8pRs4TyU6zAb1CdE5fGh"}
 PREVIEW: dict[str, Any] = {"link": LINKS[0], "qr_url": "/roadmap.qr", "qr_png_url": "/roadmap.qr?format=png&size=512"}
 
+PROVIDERS = [{"name": name, "href": f"/auth/oidc/{number}"} for number, name in enumerate(["Zitadel", "Clerk", HOSTILE])]
 ERROR: dict[str, Any] = {
     "status": 500,
     "title": "Something broke on our side",
@@ -185,6 +221,41 @@ LINK: dict[str, Any] = {
     "shares": [{"id": "3", "name": "Cleo", "email": "cleo@example.com"}], "qr_url": "/roadmap.qr",
     "dry_run": {"leads_to": "https://docs.example.com/teams/x", "problem": None, "usage": None, "path": "", "name": "roadmap"},
 }  # fmt: skip
+
+
+def breakdown(*counts: tuple[str, str, int]) -> SimpleNamespace:
+    total = sum(count for _, _, count in counts) or 1
+    items = [{"value": value, "label": label, "clicks": count, "share": count / total} for value, label, count in counts]
+    return SimpleNamespace(items=items, other=total // 10, total=total)
+
+
+DAYS = [12 + (day * 37) % 29 + day for day in range(30)]
+FIGURES: dict[str, Any] = {
+    "base": "/app/links/1",
+    "ranges": [("1d", "24 hours"), ("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days"), ("12m", "12 months")],
+    "range": "30d",
+    "steps": [("hour", "by hour"), ("day", "by day")],
+    "step": "day",
+    "begin": "2026-02-13",
+    "end": "2026-03-15",
+    "totals": {"clicks": 1284, "uniques": 611, "bots": 96},
+    "previous": {"clicks": 1041, "uniques": 633, "bots": 80},
+    "all_time": 20417,
+    "chart": {"at": [1771027200 + 86_400 * day for day in range(30)], "clicks": DAYS, "previous": DAYS[::-1], "zone": "UTC"},
+    "rows": [(f"{day + 1} Mar", clicks, clicks // 2, 3) for day, clicks in enumerate(DAYS)],
+    "parts": {
+        "countries": breakdown(
+            ("DE", "Germany", 412), ("US", "United States", 330), ("IN", "India", 120), ("BR", "Brazil", 44), ("ZA", "South Africa", 3)
+        ),
+        "referrers": breakdown(("", "Direct", 700), ("news.example.com", "news.example.com", 210), ("x", HOSTILE, 12)),
+        "devices": breakdown(("desktop", "Desktop", 800), ("mobile", "Mobile", 484)),
+        "browsers": breakdown(("chrome", "Chrome", 800), ("firefox", "Firefox", 300)),
+        "systems": breakdown(),
+        "campaigns": breakdown(("spring", "spring", 90)),
+    },
+    "live": None,
+    "export": "/api/v1/links/1/stats/export?from=2026-02-13",
+}
 SEEN: dict[str, Any] = LINK | {
     "rights": RIGHTS | {"edit": False, "manage": False, "transfer": False}, "versions": [], "shares": [],
     "dry_run": {"leads_to": None, "problem": "Nothing was given for {1}.", "usage": "/roadmap/{1}", "path": "", "name": "roadmap"},
@@ -290,7 +361,9 @@ PAGES: dict[str, Page] = {
     "landing-links-only": page("landing.html", "Refract", path="/", areas=["links", "settings"]),
     "signin": page("signin.html", "Sign in", path="/auth/sign-in"),
     "signin-failed": page("signin.html", "Sign in", path="/auth/sign-in", reason="That link was used already. Make a new one."),
-    "signin-provider": page("signin.html", "Sign in", provider={"name": "Zitadel", "href": "/auth/oidc"}, links_enabled=False),
+    "signin-provider": page("signin.html", "Sign in", providers=PROVIDERS[:1], links_enabled=False),
+    "signin-providers": page("signin.html", "Sign in", providers=PROVIDERS, reason="The sign-in did not come to its end. Start again."),
+    "signed-out": page("signed_out.html", "Signed out", path="/auth/signed-out"),
     "signin-confirm": page("signin_confirm.html", "Sign in", **CONFIRM),
     "error": page("error.html", "Something broke", **ERROR),
     "error-limited": page("error.html", "Too fast", SAM, **LIMITED),
@@ -319,14 +392,31 @@ PAGES: dict[str, Page] = {
         toasts=SAID[:1],
     ),
     "home-links-only": page("home.html", "Home", SAM, path="/", links=LINKS[:3], areas=["links", "settings"]),
-    "settings": page("settings.html", "Settings", ADA, path="/app/settings", keys=KEYS, allowed_scopes=["read", "write", "admin"]),
-    "settings-empty": page("settings.html", "Settings", SAM, path="/app/settings", keys=[], errors={"name": "Give the key a name."}),
-    "settings-new-key": page("settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY),
+    "settings": page(
+        "settings.html", "Settings", ADA, path="/app/settings", keys=KEYS, allowed_scopes=["read", "write", "admin"], **SETTINGS
+    ),
+    "settings-empty": page(
+        "settings.html",
+        "Settings",
+        SAM,
+        path="/app/settings",
+        keys=[],
+        errors={"name": "Give the key a name.", "confirm": "Type delete to show that you mean it."},
+        **SETTINGS,
+    ),
+    "settings-new-key": page("settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY, **SETTINGS),
+    "admin-people": page("admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=PEOPLE, q="", **TURNING),
+    "admin-people-none": page(
+        "admin_people.html", "People", ADA, path="/app/admin/people", people=[], q="nobody", problem="No.", **TURNING
+    ),
+    "admin-audit": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=AUDIT, **TURNING),
+    "admin-audit-none": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=[], **TURNING),
     "links": page("links.html", "Links", ADA, path="/app/links", **table(LINKS)),
     "links-filtered": page("links.html", "Links", ADA, path="/app/links", **table(LINKS[:2], tag="planning", status=LinkState.ACTIVE)),
     "links-empty": page("links.html", "Links", SAM, path="/app/links", **table([])),
     "links-nothing-found": page("links.html", "Links", SAM, path="/app/links", **table([], "raodmap")),
     "link": page("link.html", "/roadmap", ADA, path="/app/links/1", **LINK),
+    "link-figures": page("link.html", "/roadmap", ADA, path="/app/links/1", shown=FIGURES, **LINK),
     "lists": page("lists.html", "Lists", ADA, path="/app/lists", lists=[A_LIST, PUBLISHED, UNTITLED], **(LISTS | CLAIM)),
     "lists-empty": page("lists.html", "Lists", SAM, path="/app/lists", lists=[], **LISTS),
     "lists-stranger": page("lists.html", "Lists", path="/app/lists", lists=[A_LIST], errors=WRONG, values=TYPED, **LISTS),

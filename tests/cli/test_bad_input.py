@@ -43,7 +43,7 @@ def _one_sentence(done: "subprocess.CompletedProcess[str]", *parts: str, code: i
         ("port", "lots", ["REFRACT_PORT", '"lots"']),
         ("port", "70000", ["REFRACT_PORT", '"70000"']),
         ("workers", "0", ["REFRACT_WORKERS"]),
-        ("role", "queen", ["REFRACT_ROLE", "'all', 'web', 'redirect' or 'worker'"]),
+        ("role", "queen", ["REFRACT_ROLE", "'all', 'web', 'redirect', 'worker' or 'ingest'"]),
         ("base_url", "go.example.com/path", ["REFRACT_BASE_URL", "https://go.example.com"]),
         ("base_url", "https://[::1", ["REFRACT_BASE_URL"]),
         ("base_url", "https://go.example.com:port", ["REFRACT_BASE_URL"]),

@@ -14,7 +14,7 @@ from refract.core.settings import Settings, load_settings, prepare_data_dir
         ("REFRACT_PORT", "eighty", "REFRACT_PORT"),
         ("REFRACT_PORT", "70000", "65535"),
         ("REFRACT_WORKERS", "0", "REFRACT_WORKERS"),
-        ("REFRACT_ROLE", "king", "'all', 'web', 'redirect' or 'worker'"),
+        ("REFRACT_ROLE", "king", "'all', 'web', 'redirect', 'worker' or 'ingest'"),
         ("REFRACT_BASE_URL", "go.example.com", "https://go.example.com"),
         ("REFRACT_BASE_URL", "https://go.example.com/path", "scheme and host alone"),
         ("REFRACT_DATABASE_URL", "oracle://x", "sqlite://, postgresql:// or mysql://"),

@@ -30,13 +30,14 @@ async def test_migrated_schema_equals_the_models(rt: Runtime) -> None:
 
 
 async def test_every_revision_goes_down_and_up_again(rt: Runtime) -> None:
-    for number in range(int(migrations.head()) - 1, -1, -1):
-        await migrations.downgrade(rt.db, f"{number:04}" if number else "base")
+    numbers = sorted(path.stem[:4] for path in (migrations.HERE / "versions").glob("[0-9]*.py"))
+    for number in [*reversed(numbers[:-1]), "base"]:
+        await migrations.downgrade(rt.db, number)
     async with rt.db.engine.connect() as connection:
         left = await connection.run_sync(lambda sync: inspect(sync).get_table_names())
     assert [name for name in left if name != "alembic_version"] == []
 
     ran = await migrations.upgrade(rt.db)
 
-    assert ran == [f"{number:04}" for number in range(1, int(migrations.head()) + 1)]
+    assert ran == numbers
     assert await _differences(rt) == []

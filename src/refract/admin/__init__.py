@@ -1,1 +1,1 @@
-"""For whoever runs the server: jobs, blocked domains, health, figures that add up."""
+"""For whoever runs the server: people, jobs, blocked domains, health, the audit log, figures that add up."""

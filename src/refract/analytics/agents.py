@@ -60,36 +60,38 @@ class Agents(Memory[Agent]):
 
     def __init__(self) -> None:
         super().__init__(self._read, MOST_REMEMBERED)
-        self._parse, self._domains, self._device = _engine()
+        self._parse, self._domains = _engine()
 
     def _read(self, raw: bytes) -> Agent:
         text = storable(raw, 512)
         if not text:
             return Agent(None, b"\0", "desktop", parts=(key("devices", "desktop"),))
         found = self._parse(text, self._domains)
-        device, (browser, browser_version), (system, system_version) = self._device_of(text), _named(found.user_agent), _named(found.os)
+        device, (browser, browser_version), (system, system_version) = _device_of(text), _named(found.user_agent), _named(found.os)
         said = (("devices", device), ("browsers", browser), ("systems", system))
         parts = tuple(key(dimension, value) for dimension, value in said if value)
         return Agent(text, b"\0" + text.encode(), device, browser, browser_version, system, system_version, parts)
 
-    def _device_of(self, text: str) -> str:
-        if _BOT.search(text):
-            return BOT
-        made_by = self._parse(text, self._device).device
-        if made_by is not None and made_by.family == "Spider":
-            return BOT
-        if _TABLET.search(text):
-            return "tablet"
-        return "mobile" if _MOBILE.search(text) else "desktop"
-
 
 @cache
-def _engine() -> tuple[Any, Any, Any]:
-    """The Rust engine with its thousands of patterns, which never change: compiled once."""
+def _engine() -> tuple[Any, Any]:
+    """The Rust engine with its hundreds of patterns, which never change: compiled once.
+
+    Without those for devices: the names of telephones would take as much memory again, and nobody asks for them.
+    """
     from ua_parser import Domain, Parser, load_lazy_builtins  # noqa: PLC0415 - heavy, and not needed to redirect
     from ua_parser.regex import Resolver  # noqa: PLC0415 - likewise
 
-    return Parser(Resolver(load_lazy_builtins())), Domain.USER_AGENT | Domain.OS, Domain.DEVICE
+    browsers, systems, _ = load_lazy_builtins()
+    return Parser(Resolver((browsers, systems, []))), Domain.USER_AGENT | Domain.OS
+
+
+def _device_of(text: str) -> str:
+    if _BOT.search(text):
+        return BOT
+    if _TABLET.search(text):
+        return "tablet"
+    return "mobile" if _MOBILE.search(text) else "desktop"
 
 
 def _named(found: Any) -> tuple[str | None, str | None]:

@@ -6,7 +6,24 @@ import structlog
 import typer
 
 from refract import __version__
-from refract.cli import demo, doctor, export, imports, keys, library, links, migrate, save, serve, shorten, signin, stats, transfer, verify
+from refract.cli import (
+    admin,
+    demo,
+    doctor,
+    export,
+    imports,
+    keys,
+    library,
+    links,
+    migrate,
+    save,
+    serve,
+    shorten,
+    signin,
+    stats,
+    transfer,
+    verify,
+)
 from refract.core.errors import RefractError
 from refract.core.faults import meaning
 
@@ -35,6 +52,7 @@ imports.app.command("rollback")(library.roll_back)
 app.command("stats")(stats.link_stats)
 app.add_typer(export.app, name="export")
 app.add_typer(imports.app, name="import")
+app.add_typer(admin.app, name="admin")
 
 
 @app.callback(invoke_without_command=True)

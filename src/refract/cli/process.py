@@ -23,7 +23,7 @@ async def serve_process(
     siblings: Siblings | None = None,
 ) -> None:
     """One process that answers, until a signal or until the parent is gone."""
-    async with running(settings, patient=True, makes_ids=settings.role != "redirect") as rt:
+    async with running(settings, patient=True, makes_ids=settings.role not in ("redirect", "ingest")) as rt:
         application = make_node(rt)
         config = uvicorn.Config(
             application,
@@ -65,7 +65,7 @@ def _stop_with_parent(server: GracefulServer, lifeline: int) -> None:
 
 def make_node(rt: Runtime) -> Node:
     """What this process is, by its role."""
-    if rt.settings.role in ("redirect", "worker"):
+    if rt.settings.role in ("redirect", "worker", "ingest"):
         return Node(rt)
     from refract.app import Application  # noqa: PLC0415 - the web app is most of what there is to load
 

@@ -32,7 +32,7 @@ def serve(
     workers: Annotated[
         int | None, typer.Option(help="Server processes that share the port. [env: REFRACT_WORKERS]", show_default="1")
     ] = None,
-    role: Annotated[str | None, typer.Option(help="all, web, redirect or worker. [env: REFRACT_ROLE]", show_default="all")] = None,
+    role: Annotated[str | None, typer.Option(help="all, web, redirect, worker or ingest. [env: REFRACT_ROLE]", show_default="all")] = None,
 ) -> None:
     """Migrate, start, print the address and, on the first start, a sign-in link."""
     os.umask(0o077)
@@ -71,6 +71,7 @@ async def _prepare(settings: Settings) -> None:
     """Everything that must be right before the first request: schema, owner, greeting. Who only redirects may only read."""
     if settings.role == "redirect":
         await _demand_attention(settings)
+    if settings.role in ("redirect", "ingest"):
         typer.echo(f"Refract is at {settings.public_url}")
         return
     db = Database(settings)
@@ -109,9 +110,12 @@ async def greet(rt: Runtime) -> None:
     """Say where it is, and let the owner in on the first start."""
     async with rt.db.write() as session:
         owner, new = await ensure_owner(session, rt)
-        link = await make_signin_link(session, rt, owner) if new and rt.settings.signin_links != "off" else None
+        link = await make_signin_link(session, rt, owner) if new and rt.settings.signin_links_allowed else None
     typer.echo(f"Refract is at {rt.settings.public_url}")
     if link:
         typer.echo(f"Sign in once with {link}")
-    else:
+    elif rt.settings.signin_links_allowed:
         typer.echo("Sign in with a link from: refract signin-link")
+    else:
+        names = " or ".join(one.shown_name for one in rt.settings.issuers.values())
+        typer.echo(f"Sign in with {names}" if names else "Sign-in links are switched off, and no identity provider is configured.")

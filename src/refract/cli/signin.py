@@ -17,7 +17,7 @@ def signin_link(
 ) -> None:
     """Print a one-time sign-in link. It works once, within the hour."""
     settings = command_settings(data_dir)
-    if settings.signin_links == "off":
+    if not settings.signin_links_allowed:
         raise SigninLinksOff
 
     async def run(rt: Runtime) -> str:

@@ -2,25 +2,39 @@
 
 import ipaddress
 import os
+import tomllib
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
 
 from refract.core.errors import ConfigurationError
+from refract.core.issuers import Issuer, check_names
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-Role = Literal["all", "web", "redirect", "worker"]
+Role = Literal["all", "web", "redirect", "worker", "ingest"]
 Dialect = Literal["sqlite", "postgresql", "mysql"]
 
 
 class Settings(BaseSettings):
     """Built once, by `cli` or by a test, then handed down. There is no global to import."""
 
-    model_config = SettingsConfigDict(env_prefix="REFRACT_", frozen=True, use_attribute_docstrings=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="REFRACT_", env_nested_delimiter="__", frozen=True, use_attribute_docstrings=True, extra="ignore"
+    )
+
+    settings_file: Path | None = None
+    """A TOML file with any of these settings, by their names in lower case without `REFRACT_`. The environment wins over it."""
 
     # -- where it runs
     host: str = "127.0.0.1"
@@ -33,7 +47,8 @@ class Settings(BaseSettings):
     """How many server processes share the port."""
 
     role: Role = "all"
-    """What it does: `redirect` answers short links, `web` pages and the API, `worker` the background work, `all` everything."""
+    """What it does: `redirect` answers short links, `web` pages and the API, `worker` the background work, `ingest` stores clicks
+    beside a `redirect` that may only read, `all` everything."""
 
     base_url: str | None = None
     """The public address, such as `https://go.example.com`, by which short URLs, loops and `Origin` are judged. Left out: host and port."""
@@ -102,6 +117,9 @@ class Settings(BaseSettings):
     """The largest request body that is read."""
 
     # -- identity
+    issuers: dict[str, Issuer] = Field(default_factory=dict)
+    """Identity providers, each under a name of its own: `REFRACT_ISSUERS__WORK__URL` and so on, or `[issuers.work]` in the file."""
+
     signin_links: Literal["auto", "on", "off"] = "auto"
     """One-time sign-in links from the terminal: `auto` allows them while no identity provider is configured."""
 
@@ -284,6 +302,12 @@ class Settings(BaseSettings):
             raise ValueError(problem)
         return value
 
+    @field_validator("issuers")
+    @classmethod
+    def _issuers(cls, value: dict[str, Issuer]) -> dict[str, Issuer]:
+        check_names(value)
+        return value
+
     @model_validator(mode="after")
     def _model_is_named(self) -> Self:
         if self.model_url is not None and not self.model_name:
@@ -297,6 +321,24 @@ class Settings(BaseSettings):
             problem = "REFRACT_PORT=0 needs REFRACT_BASE_URL in production, since nobody could guess the address"
             raise ValueError(problem)
         return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the same
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What a command was told, then the environment, then the file."""
+        file = os.environ.get("REFRACT_SETTINGS_FILE")
+        return (init_settings, env_settings, *([TomlConfigSettingsSource(settings_cls, Path(file))] if file else []))
+
+    @property
+    def signin_links_allowed(self) -> bool:
+        """Whether one-time links let anybody in. Who has an identity provider wants no second way in, unless they say so."""
+        return self.signin_links == "on" or (self.signin_links == "auto" and not self.issuers)
 
     @cached_property
     def public_url(self) -> str:
@@ -344,21 +386,38 @@ def _whole(database_url: str) -> bool:
 
 
 def load_settings(**given: object) -> Settings:
-    """Read the environment and what the command line gave, or stop with one sentence that says how to put it right."""
+    """Read the environment, the file and what the command line gave, or stop with one sentence that says how to put it right."""
+    _check_file(os.environ.get("REFRACT_SETTINGS_FILE"))
     try:
         return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    except SettingsError as wrong:
+        raise ConfigurationError(problem=f"{wrong}:", remedy="write it as the list of settings says.") from wrong
     except ValidationError as wrong:
         first = wrong.errors()[0]
-        name = str(first["loc"][0]) if first["loc"] else ""
+        name = "__".join(str(part) for part in first["loc"] if isinstance(part, str))
         variable = f"REFRACT_{name.upper()}" if name else "The settings"
         shown = "" if not name or _secret_setting(name) else f' is "{first.get("input")}", which does not fit'
         message = first["msg"].removeprefix("Value error, ")
         raise ConfigurationError(problem=f"{variable}{shown or ' does not fit'}:", remedy=f"{message}.") from wrong
 
 
+def _check_file(name: str | None) -> None:
+    """A file that is missing, broken or misspelt must not pass for one that says nothing."""
+    if not name:
+        return
+    try:
+        known = tomllib.loads(Path(name).read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
+        why = getattr(wrong, "strerror", None) or str(wrong)
+        raise ConfigurationError(problem=f"REFRACT_SETTINGS_FILE {name} cannot be read: {why}.", remedy="Write it as TOML.") from wrong
+    unknown = sorted(set(known) - set(Settings.model_fields))
+    if unknown:
+        raise ConfigurationError(problem=f'REFRACT_SETTINGS_FILE {name} names "{unknown[0]}".', remedy="There is no such setting.")
+
+
 def _secret_setting(name: str) -> bool:
     field = Settings.model_fields.get(name)
-    return field is not None and ("Secret" in str(field.annotation) or name.endswith("_url"))
+    return field is None or ("Secret" in str(field.annotation) or name.endswith("_url") or name == "issuers")
 
 
 def prepare_data_dir(path: Path) -> Path:

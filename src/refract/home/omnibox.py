@@ -1,6 +1,7 @@
 """The omnibox: one box that takes anything, and says as one types what Enter will do."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import quote, urlencode
@@ -11,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.home import typed as reading
+from refract.home.search import Kind, search
 from refract.identity.actors import MaybeActor, Reader, Writer
 from refract.identity.rendering import respond_part
 from refract.identity.visitors import Actor
@@ -18,12 +20,11 @@ from refract.links import pages as link_pages
 from refract.links import queries
 from refract.links.edge import Space, who
 from refract.links.models import Link
-from refract.links.queries import LinkQuestion
 from refract.tags.queries import TagSort, page_of_tags
 from refract.web.toolkit import Rt, page_router
 
 router = page_router()
-NAMES, LINKS, TAGS = 5, 6, 3
+NAMES, LINKS, TAGS = 5, 5, 3
 Words = Annotated[str, Query(max_length=10_000)]
 
 
@@ -51,7 +52,7 @@ async def _options(rt: Runtime, actor: Actor, meaning: reading.Meaning, areas: l
     """The number of queries is the same whatever there is to find."""
     if meaning.kind == "shorten":
         rest = [Option("Shorten with a name of your own …", "square-pen", f"/app/links/new?{urlencode({'destination': meaning.text})}")]
-        found = await _links(rt, actor, meaning.text.split("://", 1)[-1].rstrip("/"))
+        found = await _found(rt, actor, meaning.text.split("://", 1)[-1].rstrip("/"), areas)
         return [Option(f"Shorten {meaning.text}", "link"), *rest, *found]
     if meaning.kind == "tag":
         return [Option(f"Links tagged {meaning.text}", "tag"), *await _tags(rt, actor, meaning.text)]
@@ -61,10 +62,9 @@ async def _options(rt: Runtime, actor: Actor, meaning: reading.Meaning, areas: l
     names = [name for name in names if name.words[1:].casefold() != meaning.text.casefold()]
     if meaning.kind == "open":
         return [first, *names]
-    known = {name.href for name in names}
-    links = [link for link in await _links(rt, actor, meaning.text) if link.href not in known]
+    found = await _found(rt, actor, meaning.text, areas)
     commands = [Option(one.words, one.icon, one.href, sort="Go to") for one in reading.commands_for(meaning.text, areas)]
-    return [first, *names, *links, *await _tags(rt, actor, meaning.text), *commands]
+    return [first, *names, *found, *await _tags(rt, actor, meaning.text), *commands]
 
 
 async def _names(rt: Runtime, actor: Actor, text: str) -> list[Option]:
@@ -73,12 +73,16 @@ async def _names(rt: Runtime, actor: Actor, text: str) -> list[Option]:
     return [Option(f"/{name}", "arrow-up-right", f"/{name}", _told(link), "Go there") for name, link in found]
 
 
-async def _links(rt: Runtime, actor: Actor, text: str) -> list[Option]:
-    async with rt.db.read() as session:
-        asked = LinkQuestion(q=text[:200])
-        page = await queries.page_of_links(session, Cursors(rt.secret), who(actor), asked, rt.clock.now(), limit=LINKS, cursor=None)
-        rows = [link_pages.row(card, rt) for card in await queries.cards_of(session, page.items)]
-    return [Option(f"/{one['name']}", "link", one["href"], one["title"] or one["destination"], "My links") for one in rows]
+_ICONS = {Kind.LINK: ("link", "My links"), Kind.LIST: ("list-ordered", "My lists")}
+
+
+async def _found(rt: Runtime, actor: Actor, text: str, areas: Sequence[str]) -> list[Option]:
+    """What is mine and has these words."""
+    kinds = [kind for kind in Kind if f"{kind}s" in areas]
+    return [
+        Option(one.title, _ICONS[one.kind][0], one.href, one.note, _ICONS[one.kind][1])
+        for one in await search(rt, actor, text, kinds, LINKS)
+    ]
 
 
 async def _tags(rt: Runtime, actor: Actor, text: str) -> list[Option]:

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import Query, Request
 from starlette.responses import Response
 
+from refract.analytics.pages import today
 from refract.home import browser, omnibox
 from refract.identity.actors import MaybeActor
 from refract.identity.rendering import respond
@@ -23,7 +24,8 @@ async def start(request: Request, actor: MaybeActor, rt: Rt, created: Annotated[
         return respond(request, None, "landing.html", page_title="Refract")
     links = await link_pages.newest(rt, actor, LATEST)
     made = next((link for link in links if link["id"] == created), None)
-    return respond(request, actor, "home.html", page_title="Home", links=links, created=made)
+    counted = await today(request, rt, actor) if links else None
+    return respond(request, actor, "home.html", page_title="Home", links=links, created=made, today=counted)
 
 
 @router.get("/api/docs")

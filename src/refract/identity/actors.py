@@ -1,12 +1,13 @@
 """Who is asking: the dependencies that every protected endpoint names."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
 from refract.identity.errors import AdministratorsOnly, BadCredentials, MissingScope, OriginUnproven, SignInNeeded
 from refract.identity.models import Scope, UserRole
+from refract.identity.parts import Part
 from refract.identity.visitors import COOKIE, Actor, who_asks
 from refract.web import csrf
 from refract.web.limits import RateLimited
@@ -81,3 +82,12 @@ def guard_of(calls: Iterable[Callable[..., Any]], method: str) -> Guard | None:
 Reader = Annotated[Actor, Depends(_reader)]
 Writer = Annotated[Actor, Depends(_writer)]
 Admin = Annotated[Actor, Depends(_admin)]
+
+
+def _parts(request: Request) -> Sequence[Part]:
+    parts: Sequence[Part] = request.app.state.parts
+    return parts
+
+
+Parts = Annotated[Sequence[Part], Depends(_parts)]
+"""What the features above keep of a person, as `app` gathered it."""

@@ -1,22 +1,23 @@
-"""`/me`, `/keys`, sessions, and the audit log for administrators."""
+"""`/me`, `/keys` and sessions."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Response
+from starlette.responses import StreamingResponse
 
-from refract.core.page import Cursors, InvalidCursor
 from refract.core.schema import Id
 from refract.identity import audit, keys, people, sessions
-from refract.identity.actors import Admin, Reader, Writer
+from refract.identity.actors import Parts, Reader, Writer
 from refract.identity.errors import (
     AdminScopeRefused,
     KeyNotFound,
+    LastAdministrator,
     ScopeTooWide,
     SessionNotFound,
 )
+from refract.identity.leaving import delete_account, export_account
+from refract.identity.parts import Leaving
 from refract.identity.schemas import (
-    AuditOut,
-    AuditPage,
     KeyCreate,
     KeyList,
     KeyOut,
@@ -27,14 +28,16 @@ from refract.identity.schemas import (
     SessionOut,
     chosen,
 )
+from refract.identity.visitors import clear_session_cookie
 from refract.web.problems import problems
-from refract.web.toolkit import PAGE, Cursor, Limit, Rt, api_router
+from refract.web.toolkit import Rt, api_router
 
 RevokedToo = Annotated[bool, Query(description="Keys that were revoked as well.")]
 
+_DOCUMENT: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {"schema": {"type": "object"}}}}}
+
 me_router = api_router("/me", "me")
 keys_router = api_router("/keys", "keys")
-audit_router = api_router("/admin/audit", "admin")
 
 
 @me_router.get("")
@@ -49,6 +52,25 @@ async def change_me(changes: ProfilePatch, actor: Writer, rt: Rt) -> Me:
     async with rt.db.write() as session:
         user = await people.change_profile(session, actor.user.id, changes.model_dump(exclude_unset=True), chosen(changes.preferences))
         return Me.model_validate(user)
+
+
+@me_router.delete("", status_code=204, responses=problems(LastAdministrator))
+async def delete_me(actor: Writer, rt: Rt, parts: Parts) -> Response:
+    """Delete my account, at once and for good. Links that others own too pass to them, mine alone are deleted; clicks stay."""
+    async with rt.db.write() as session:
+        await delete_account(session, rt, Leaving(actor.user), parts, by=actor.user)
+    response = Response(status_code=204)
+    if actor.session is not None:
+        clear_session_cookie(response, rt)
+    return response
+
+
+@me_router.get("/export", response_class=StreamingResponse, responses=_DOCUMENT)
+async def export_me(actor: Reader, rt: Rt, parts: Parts) -> StreamingResponse:
+    """Everything that is mine, as one JSON document: profile, keys, sessions, audit lines, and what every feature keeps."""
+    pieces = export_account(rt, actor.user, parts)
+    headers = {"Content-Disposition": 'attachment; filename="refract-export.json"'}
+    return StreamingResponse(pieces, media_type="application/json", headers=headers)
 
 
 @me_router.get("/sessions")
@@ -109,12 +131,4 @@ async def revoke_key(key_id: Id, actor: Writer, rt: Rt) -> Response:
     return Response(status_code=204)
 
 
-@audit_router.get("", responses=problems(InvalidCursor))
-async def read_audit_log(actor: Admin, rt: Rt, limit: Limit = PAGE, cursor: Cursor = None) -> AuditPage:  # noqa: ARG001 - it guards
-    """Who did what, newest first; kept for 90 days."""
-    async with rt.db.read() as session:
-        page = await audit.read_log(session, Cursors(rt.secret), limit=limit, cursor=cursor)
-    return AuditPage(items=[AuditOut.model_validate(one) for one in page.items], next_cursor=page.next_cursor)
-
-
-ROUTERS = (me_router, keys_router, audit_router)
+ROUTERS = (me_router, keys_router)

@@ -1,6 +1,6 @@
 """What can go wrong when we ask who somebody is."""
 
-from refract.core.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from refract.core.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated, Unavailable
 
 
 class SignInNeeded(Unauthenticated):
@@ -57,3 +57,39 @@ class EmailAmbiguous(Conflict):
 
 class UnknownTimeZone(Invalid):
     """ "{name}" is not a time zone: use a name such as Europe/Berlin."""
+
+
+class IssuerUnavailable(Unavailable):
+    """{name} does not answer at the moment, so nobody can be asked who you are: try again in a moment."""
+
+
+class IssuerNotFound(NotFound):
+    """There is no such way to sign in here."""
+
+
+class SignInFailed(Forbidden):
+    """The sign-in did not come to its end: {why} Start again."""
+
+
+class AccountRefused(Forbidden):
+    """This account may not be used here."""
+
+
+class AccountSuspended(AccountRefused):
+    """This account is suspended: ask whoever runs this server."""
+
+
+class NotInvited(AccountRefused):
+    """This account may not sign in here: its provider vouches for no email address of a domain that is allowed."""
+
+
+class LastAdministrator(Conflict):
+    """This is the last active administrator: make somebody else one first."""
+
+
+class AccountNotFound(NotFound):
+    """There is no such account."""
+
+
+class HeirNeeded(Invalid):
+    """Name another active account that takes over the links, or say that they are to be deleted."""

@@ -159,3 +159,14 @@ class AuditEntry(Model):
     target: Mapped[str | None] = mapped_column(String(200))
     detail: Mapped[str | None] = mapped_column(Text)
     request_id: Mapped[str | None] = mapped_column(String(64))
+
+
+class IssuerDocuments(Model):
+    """What a provider last said about itself: its addresses and keys, kept for the hours in which it does not answer."""
+
+    __tablename__ = "issuer_documents"
+
+    issuer: Mapped[str] = mapped_column(text_key(255), primary_key=True)
+    discovery: Mapped[dict[str, Any]] = mapped_column(JSON)
+    keys: Mapped[dict[str, Any]] = mapped_column(JSON)
+    fetched_at: Mapped[datetime]

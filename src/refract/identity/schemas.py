@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from zoneinfo import available_timezones
 
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from refract.core.schema import Id, Input, Output
 from refract.core.urls import BadUrl, parse_web_url
@@ -57,6 +57,17 @@ class ProfilePatch(Input):
     avatar_url: Annotated[str, AfterValidator(_web_address), Field(max_length=2048, examples=["https://example.com/ada.png"])] | None = None
     bio: Annotated[str, StringConstraints(max_length=200), Field(examples=["I collect links about engines."])] | None = None
     preferences: PreferencesPatch | None = None
+
+
+class ProfileForm(BaseModel):
+    """The same as a browser sends it: every field, as text."""
+
+    nickname: str = ""
+    bio: str = ""
+    avatar_url: str = ""
+    language: str = "en"
+    time_zone: str = "UTC"
+    suggestions: bool = False
 
 
 class Me(Output):
@@ -124,25 +135,6 @@ class SessionList(Output):
 
     items: list[SessionOut]
     next_cursor: str | None = None
-
-
-class AuditOut(Output):
-    """A line of the audit log."""
-
-    id: Id
-    at: datetime
-    actor_id: Id | None
-    action: str = Field(examples=["key.created"])
-    target: str | None = Field(examples=["refract_4fG7h2Kq"])
-    detail: str | None = Field(examples=["command line"])
-    request_id: str | None = Field(examples=["0f8b6c1d2e3f4a5b"])
-
-
-class AuditPage(Output):
-    """A page of the audit log."""
-
-    items: list[AuditOut]
-    next_cursor: str | None
 
 
 def chosen(patch: PreferencesPatch | None) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from refract.web.limits import MemoryBuckets, RateLimited, take_up_to
 from refract.web.shared_limits import take_shared
 
 FLUSH_SECONDS = 1.0
+_KEY, _PERSON = "key:", "bearer:"
 
 
 class KeyUsage:
@@ -31,20 +32,27 @@ class KeyUsage:
         self._redis = rt.part(shared_redis)
         self._per_hour = rt.settings.key_requests_per_hour
         self._buckets = MemoryBuckets(size=max(1, self._per_hour), per_second=max(1, self._per_hour) / 3600)
-        self._used: Counter[int] = Counter()
-        self._last: dict[int, datetime] = {}
+        self._used: Counter[str] = Counter()
+        self._last: dict[str, datetime] = {}
         self._refused = 0
 
     def count(self, key_id: int) -> list[tuple[bytes, bytes]]:
         """Note one request; the answer is the RateLimit headers. Too many raise `RateLimited`."""
-        self._used[key_id] += 1
-        self._last[key_id] = self._rt.clock.now()
+        return self._count(f"{_KEY}{key_id}", "an hour for each key")
+
+    def count_person(self, user_id: int) -> list[tuple[bytes, bytes]]:
+        """The same for a provider's token: its person has one limit, however many tokens they bring."""
+        return self._count(f"{_PERSON}{user_id}", "an hour for each person's tokens")
+
+    def _count(self, name: str, per: str) -> list[tuple[bytes, bytes]]:
+        self._used[name] += 1
+        self._last[name] = self._rt.clock.now()
         if not self._per_hour:
             return []
-        left = self._buckets.take(str(key_id), self._rt.clock.monotonic())
+        left = self._buckets.take(name, self._rt.clock.monotonic())
         if left < 0:
-            self._used[key_id] -= 1
-            raise RateLimited(limit=self._per_hour, per="an hour for each key", retry_after=self._buckets.wait(left))
+            self._used[name] -= 1
+            raise RateLimited(limit=self._per_hour, per=per, retry_after=self._buckets.wait(left))
         reset = int((self._per_hour - left) * 3600 / self._per_hour)
         return [
             (b"ratelimit-limit", str(self._per_hour).encode()),
@@ -64,28 +72,28 @@ class KeyUsage:
             return
         try:
             async with self._rt.db.write() as session:
-                await note_usage(session, {key_id: (count, self._last[key_id]) for key_id, count in used.items() if count})
+                keys = {int(name.removeprefix(_KEY)): name for name, count in used.items() if count and name.startswith(_KEY)}
+                await note_usage(session, {key_id: (used[name], self._last[name]) for key_id, name in keys.items()})
                 if refused:
                     await audit.note(session, self._rt, "credentials.refused", detail=f"{refused} attempts")
-                for key_id, count in sorted(used.items()):
+                for name, count in sorted(used.items()):
                     if self._per_hour and count:
-                        await self._square(session, key_id, count)
+                        await self._square(session, name, count)
         except Unavailable:
             self._used.update(used)
             self._refused += refused
             raise
 
-    async def _square(self, session: WriteSession, key_id: int, count: int) -> None:
-        remaining = await self._remaining(session, key_id, count)
-        self._buckets.set(str(key_id), remaining - self._used[key_id], self._rt.clock.monotonic())
+    async def _square(self, session: WriteSession, name: str, count: int) -> None:
+        self._buckets.set(name, await self._remaining(session, name, count) - self._used[name], self._rt.clock.monotonic())
 
-    async def _remaining(self, session: WriteSession, key_id: int, count: int) -> float:
-        """What all processes have left of a key's hour, by Redis if there is one and by the database otherwise."""
+    async def _remaining(self, session: WriteSession, name: str, count: int) -> float:
+        """What all processes have left of an hour of a key or a person, by Redis if there is one and by the database otherwise."""
         if self._redis is not None:
             with contextlib.suppress(RedisAway):
                 size = float(self._per_hour)
-                return (await take_shared(self._redis, f"key:{key_id}", count, size=size, per_second=size / 3600))[1]
-        return (await take_up_to(session, f"key:{key_id}", count, per_hour=self._per_hour, now=self._rt.clock.now()))[1]
+                return (await take_shared(self._redis, name, count, size=size, per_second=size / 3600))[1]
+        return (await take_up_to(session, name, count, per_hour=self._per_hour, now=self._rt.clock.now()))[1]
 
     async def run(self) -> None:
         """Flush for as long as the process runs."""

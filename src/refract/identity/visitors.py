@@ -56,9 +56,14 @@ def session_token(request: Request, rt: Runtime) -> str | None:
 
 
 async def who_asks(request: Request, rt: Runtime) -> Actor | None:
-    """The person behind a key or a cookie; None for a stranger. A key that is wrong is an error, a stale cookie is not."""
-    key = request.headers.get("x-api-key") or _bearer(request)
-    actor = await _by_key(request, rt, key) if key is not None else await _by_cookie(request, rt)
+    """The person behind a key, a token or a cookie; None for a stranger. A wrong key is an error, a stale cookie is not."""
+    key, token = request.headers.get("x-api-key"), _bearer(request)
+    if key is None and token is not None and rt.settings.issuers and token.count(".") == 2:
+        actor: Actor | None = await _by_token(request, rt, token)
+    elif (given := key or token) is not None:
+        actor = await _by_key(request, rt, given)
+    else:
+        actor = await _by_cookie(request, rt)
     if actor is not None:
         request.state.actor = _actor_name(actor.user)
     return actor
@@ -86,6 +91,23 @@ async def _by_key(request: Request, rt: Runtime, clear: str) -> Actor:
     return Actor(user, frozenset(Scope(scope) for scope in key.scopes), key_id=key.id)
 
 
+async def _by_token(request: Request, rt: Runtime, token: str) -> Actor:
+    """A token stands for the person, with the rights they have in a browser; it counts against their own limit."""
+    from refract.identity.oidc.bearer import person_behind  # noqa: PLC0415 - only where an issuer is configured
+
+    usage: KeyUsage = request.app.state.key_usage
+    user = await person_behind(rt, token)
+    if user is None:
+        usage.refused()
+        raise BadCredentials
+    request.scope["state"]["rate_headers"] = usage.count_person(user.id)
+    return Actor(user, _scopes_of(user))
+
+
+def _scopes_of(user: User) -> frozenset[Scope]:
+    return ALL_SCOPES if user.role == UserRole.ADMIN else ALL_SCOPES - {Scope.ADMIN}
+
+
 async def _by_cookie(request: Request, rt: Runtime) -> Actor | None:
     token = session_token(request, rt)
     if token is None:
@@ -101,5 +123,4 @@ async def _by_cookie(request: Request, rt: Runtime) -> Actor | None:
     if rt.clock.now() - seen.last_seen_at > SEEN_EVERY and rt.settings.role != "redirect":  # which may only read
         async with rt.db.write() as writing:
             await keep_alive(writing, rt, seen)
-    scopes = ALL_SCOPES if user.role == UserRole.ADMIN else ALL_SCOPES - {Scope.ADMIN}
-    return Actor(user, scopes, session=seen)
+    return Actor(user, _scopes_of(user), session=seen)

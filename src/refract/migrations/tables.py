@@ -19,11 +19,19 @@ from refract.web import models as web
 
 metadata = Model.metadata
 
+
+def ingest_tables() -> list[str]:
+    """What the ingester writes: clicks, roll-ups and checkpoints, and the totals of links."""
+    clicks = {str(mapper.local_table) for mapper in Model.registry.mappers if mapper.class_.__module__.startswith("refract.analytics.")}
+    return sorted(clicks | {links.LinkTotals.__tablename__})
+
+
 __all__ = [
     "WorkerId",
     "analytics",
     "analytics_archive",
     "identity",
+    "ingest_tables",
     "jobs",
     "library",
     "library_imports",

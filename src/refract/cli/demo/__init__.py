@@ -8,6 +8,7 @@ import typer
 
 from refract import migrations
 from refract.cli.common import DataDir, command_settings, namespace
+from refract.cli.demo.clicks import fill_clicks
 from refract.cli.demo.links import DAYS, fill_links
 from refract.core.clock import ManualClock
 from refract.core.db import Database
@@ -32,14 +33,14 @@ def demo(
     data_dir: DataDir = None,
     days: Annotated[int, typer.Option("--days", min=7, max=365, help="How far back it reaches.")] = DAYS,
 ) -> None:
-    """Fill a fresh data directory with links, people and tags that look lived in."""
+    """Fill a fresh data directory with links, people, tags and clicks that look lived in."""
     settings = command_settings(data_dir)
-    made = asyncio.run(_fill(settings, days))
-    typer.echo(f"{made} links over {days} days in {settings.data_dir}.")
+    made, clicks = asyncio.run(_fill(settings, days))
+    typer.echo(f"{made} links and {clicks:,} clicks over {days} days in {settings.data_dir}.")
     typer.echo(f"Start it with: refract serve --data-dir {settings.data_dir}")
 
 
-async def _fill(settings: Settings, days: int) -> int:
+async def _fill(settings: Settings, days: int) -> tuple[int, int]:
     """Everything is made by the program's own services, on a clock that walks through the past.
 
     The data directory is fresh, so nobody else makes ids, and those of the past can never meet one of the future: no lease is needed.
@@ -52,8 +53,9 @@ async def _fill(settings: Settings, days: int) -> int:
         rt = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings))
         people = await _people(rt, settings)
         made = await fill_links(rt, clock, namespace(rt), people, days)
+        clicks = await fill_clicks(rt, made)
         await rt.close()
-        return made
+        return len(made), clicks
     finally:
         await db.close()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from refract.core.clock import ManualClock
@@ -83,18 +83,27 @@ COLORS = {
 }  # fmt: skip
 
 
-async def fill_links(rt: Runtime, clock: ManualClock, space: Namespace, people: Sequence[User], days: int) -> int:
-    """Make the links one after the other, and let a few things happen to them. The answer is how many there are."""
+Life = tuple[datetime, datetime, float]
+
+
+async def fill_links(rt: Runtime, clock: ManualClock, space: Namespace, people: Sequence[User], days: int) -> dict[int, Life]:
+    """Make the links one after the other, and let a few things happen to them. For each: since when, until when, how many a day."""
+    now = clock.now() + timedelta(days=days)
     step = timedelta(days=days) / (len(SAMPLES) + 2)
+    made: dict[int, Life] = {}
     for sample in SAMPLES:
         if sample.name not in space.reserved:
-            await _make(rt, clock, space, people, sample, step)
+            link_id, begin, end = await _make(rt, clock, space, people, sample, step)
+            made[link_id] = (begin, min(end or now, now), sample.daily)
         clock.advance(step.total_seconds())
     await _colour(rt)
-    return sum(sample.name not in space.reserved for sample in SAMPLES)
+    clock.advance((now - clock.now()).total_seconds())
+    return made
 
 
-async def _make(rt: Runtime, clock: ManualClock, space: Namespace, people: Sequence[User], sample: Sample, step: timedelta) -> None:
+async def _make(
+    rt: Runtime, clock: ManualClock, space: Namespace, people: Sequence[User], sample: Sample, step: timedelta
+) -> tuple[int, datetime, datetime | None]:
     names = [name for name in (sample.name, *sample.more) if name]
     given: dict[str, Any] = dict(sample.given)
     if sample.then == "expire":
@@ -108,16 +117,21 @@ async def _make(rt: Runtime, clock: ManualClock, space: Namespace, people: Seque
     async with rt.db.write() as session:
         made: Made = await service.create_link(session, space, owner, Wish(new, vetted, str(given.get("visibility", "unlisted"))))
         link_id, who = made.card.link.id, Who(owner.id)
+        begin, end = clock.now(), given.get("expires_at")
         clock.advance(90)
         if sample.by:
             await service.add_owner(session, who, link_id, people[0].email, clock.now())
         if sample.daily > 15:
             clock.advance(3_600)
             await service.edit_link(session, space, who, link_id, LinkPatch(notes="Shared in the team channel."))
+        if sample.then in ("disable", "delete"):
+            clock.advance(step.total_seconds() / 2)
+            end = clock.now()
         if sample.then == "disable":
             await service.disable_link(session, who, link_id, clock.now())
         if sample.then == "delete":
             await service.delete_link(session, who, link_id, clock.now())
+    return link_id, begin, end
 
 
 async def _colour(rt: Runtime) -> None:

@@ -20,6 +20,7 @@ from refract.links import queries, service
 from refract.links.access import Standing
 from refract.links.edge import Space, audited, who
 from refract.links.models import LinkChange
+from refract.links.pages.figures import Figures
 from refract.links.pages.form import dry_run
 from refract.names.service import Namespace
 from refract.web import flash
@@ -84,6 +85,8 @@ async def show_link(
         shares = await queries.shares_of(session, link_id) if standing.may(Right.MANAGE) else []
     shown = card.shown(rt.settings.public_url, rt.clock.now(), stats=standing.may(Right.STATS), managing=standing.may(Right.MANAGE))
     name = shown.names[0] if shown.names else shown.code
+    count = rt.part(Figures).of_link
+    figures = await count(request, rt, actor, shown) if count is not None and standing.may(Right.STATS) else None
     return respond(
         request,
         actor,
@@ -98,6 +101,7 @@ async def show_link(
         shares=[{"id": str(user.id), "name": user.shown_name, "email": user.email} for _, user in shares],
         dry_run=dry_run(shown.destination, path, name),
         qr_url=f"/{name}.qr",
+        shown=figures,
         **context,
     )
 

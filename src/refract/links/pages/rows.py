@@ -10,10 +10,13 @@ from refract.identity.visitors import Actor
 from refract.links import queries
 from refract.links.edge import who
 from refract.links.models import Link
+from refract.links.pages.figures import Figures
 from refract.links.queries import Card, LinkQuestion
 
 
-def row(card: Card, rt: Runtime, *, stats: bool = True, colors: Mapping[str, str] | None = None) -> dict[str, Any]:
+def row(
+    card: Card, rt: Runtime, *, stats: bool = True, colors: Mapping[str, str] | None = None, spark: Sequence[int] = ()
+) -> dict[str, Any]:
     """A link as a row of a table wants it."""
     out = card.shown(rt.settings.public_url, rt.clock.now())
     return {
@@ -26,7 +29,7 @@ def row(card: Card, rt: Runtime, *, stats: bool = True, colors: Mapping[str, str
         "title": out.title,
         "tags": [{"name": tag, "color": (colors or {}).get(tag)} for tag in out.tags],
         "clicks": (out.total_clicks or 0) if stats else None,
-        "spark": [],
+        "spark": list(spark),
         "state": str(out.status),
         "secure": out.visibility == "secure",
         "created_at": out.created_at,
@@ -34,10 +37,12 @@ def row(card: Card, rt: Runtime, *, stats: bool = True, colors: Mapping[str, str
 
 
 async def rows_of(session: ReadSession, rt: Runtime, links: Sequence[Link], *, stats: bool = True) -> list[dict[str, Any]]:
-    """A page of links as rows, with the colours of their tags."""
+    """A page of links as rows, with the colours of their tags and the clicks of their latest days."""
     cards = await queries.cards_of(session, links)
     colors = await queries.tag_colors(session, {tag for card in cards for tag in card.tags})
-    return [row(card, rt, stats=stats, colors=colors) for card in cards]
+    count = rt.part(Figures).sparks
+    sparks = await count(session, rt, [link.id for link in links]) if count is not None and stats and links else {}
+    return [row(card, rt, stats=stats, colors=colors, spark=sparks.get(card.link.id, ())) for card in cards]
 
 
 async def newest(rt: Runtime, actor: Actor, count: int) -> list[dict[str, Any]]:

@@ -283,6 +283,9 @@ document.addEventListener("htmx:sendError", () => say({ message: "The server did
 
 if (/Mac|iPhone|iPad/.test(navigator.platform)) for (const key of $$("[data-mod]")) key.textContent = "⌘";
 
+// Days begin where the visitor is: the server asks for nothing more than the name of the zone.
+document.cookie = `refract_zone=${encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC")}; path=/; max-age=31536000; samesite=lax`;
+
 showTheme();
 localise();
 $$("[data-toast]").forEach(mind);

@@ -47,7 +47,7 @@ document.addEventListener("refract:row-key", (event) => {
   else if (key === "c" && press("[data-copy]")) return event.preventDefault();
   else if (key === "#" && $("[data-tick]", row)) {
     for (const one of ticks()) one.checked = one.closest("[data-row]") === row;
-    $("[data-bulk]").requestSubmit($("[data-bulk] [name=act][value=delete]"));
+    $("[data-bulk] [name=act][value=delete]").click();
   } else return;
   event.preventDefault();
 });

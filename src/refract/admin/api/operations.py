@@ -1,0 +1,82 @@
+"""The audit log, background work, everybody's links, and figures that add up."""
+
+from typing import Annotated
+
+from fastapi import Query
+
+from refract.admin.schemas import AuditOut, AuditPage, FiguresOut, JobOut, JobPage, QueueDepth
+from refract.analytics.figures import add_up
+from refract.core.page import Cursors, InvalidCursor
+from refract.core.schema import Id
+from refract.identity import audit
+from refract.identity.actors import Admin
+from refract.jobs import queries as jobs
+from refract.jobs.errors import JobNotDead, JobNotFound
+from refract.links import queries as links
+from refract.links.edge import who
+from refract.links.models import LinkState
+from refract.links.queries import LinkQuestion, OwnerFilter, Sort
+from refract.links.schemas import LinkPage
+from refract.web.problems import problems
+from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
+
+audit_router = api_router("/admin/audit", "admin")
+jobs_router = api_router("/admin/jobs", "admin")
+figures_router = api_router("/admin/figures", "admin")
+links_router = api_router("/admin/links", "admin")
+
+
+@audit_router.get("", responses=problems(InvalidCursor))
+async def read_audit_log(actor: Admin, rt: Rt, limit: Limit = PAGE, cursor: Cursor = None) -> AuditPage:  # noqa: ARG001 - it guards
+    """Who did what, newest first; kept for 90 days."""
+    async with rt.db.read() as session:
+        page = await audit.read_log(session, Cursors(rt.secret), limit=limit, cursor=cursor)
+    return AuditPage(items=[AuditOut.model_validate(one) for one in page.items], next_cursor=page.next_cursor)
+
+
+@jobs_router.get("", responses=problems(InvalidCursor))
+async def list_jobs(actor: Admin, rt: Rt, limit: Limit = PAGE, cursor: Cursor = None) -> JobPage:  # noqa: ARG001 - it guards
+    """How full the queue is, and the jobs that wait for a person, the latest first."""
+    async with rt.db.read() as session:
+        page = await jobs.dead_jobs(session, Cursors(rt.secret), cursor=cursor, limit=limit)
+        depth = await jobs.depth(session)
+        oldest = await jobs.oldest_due_seconds(session, rt)
+    return JobPage(
+        items=[JobOut.model_validate(one) for one in page.items],
+        next_cursor=page.next_cursor,
+        depth=[QueueDepth(kind=kind, status=status, jobs=count) for (status, kind), count in sorted(depth.items())],
+        oldest_due_seconds=oldest,
+    )
+
+
+@jobs_router.post("/{job_id}/retry", responses=problems(JobNotFound, JobNotDead))
+async def retry_job(job_id: Id, actor: Admin, rt: Rt, idempotency_key: IdempotencyKey = None) -> JobOut:  # noqa: ARG001 - read by the route class
+    """Give a dead job all its tries again, at once."""
+    async with rt.db.write() as session:
+        job = await jobs.retry(session, rt, job_id)
+        await audit.note(session, rt, "job.retried", actor=actor.user, target=str(job_id), detail=job.kind)
+        return JobOut.model_validate(job)
+
+
+@figures_router.get("")
+async def read_figures(actor: Admin, rt: Rt) -> FiguresOut:  # noqa: ARG001 - it guards
+    """Whether the figures add up, by the spools that this node can see."""
+    return FiguresOut.model_validate(await add_up(rt))
+
+
+@links_router.get("", responses=problems(InvalidCursor))
+async def list_all_links(
+    actor: Admin,
+    rt: Rt,
+    limit: Limit = PAGE,
+    cursor: Cursor = None,
+    status: Annotated[LinkState | None, Query(description="As it is now; left out, everything but deleted links.")] = None,
+    q: Annotated[str | None, Query(max_length=200, description="Words that name, title, notes or destination must contain.")] = None,
+    sort: Annotated[Sort, Query(description="What comes first.")] = Sort.CREATED,
+) -> LinkPage:
+    """Everybody's links."""
+    asked, now = LinkQuestion(OwnerFilter.ALL, status, None, q, sort), rt.clock.now()
+    async with rt.db.read() as session:
+        page = await links.page_of_links(session, Cursors(rt.secret), who(actor), asked, now, limit=limit, cursor=cursor)
+        cards = await links.cards_of(session, page.items)
+    return LinkPage(items=[card.shown(rt.settings.public_url, now) for card in cards], next_cursor=page.next_cursor)

@@ -1,0 +1,110 @@
+"""The operators' screens about people: who there is, what they may, and what was done. Plain forms, each step asked for again."""
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import Form, Query, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from refract.admin import queries, service
+from refract.admin.queries import PeopleQuestion
+from refract.admin.schemas import Links, PersonPatch
+from refract.core.errors import RefractError
+from refract.core.page import Cursors
+from refract.core.runtime import Runtime
+from refract.core.schema import Id
+from refract.identity import audit
+from refract.identity.actors import Admin, Parts
+from refract.identity.models import User
+from refract.identity.people import person_by_email
+from refract.identity.rendering import respond
+from refract.identity.visitors import Actor
+from refract.web.toolkit import Cursor, Rt, page_router
+
+router = page_router()
+PER_PAGE = 25
+Step = Literal["suspend", "restore", "promote", "demote", "free", "pro"]
+_STEPS: dict[str, PersonPatch] = {
+    "suspend": PersonPatch(status="suspended"),
+    "restore": PersonPatch(status="active"),
+    "promote": PersonPatch(role="admin"),
+    "demote": PersonPatch(role="user"),
+    "free": PersonPatch(plan="free"),
+    "pro": PersonPatch(plan="pro"),
+}
+
+
+@router.get("/app/admin/people")
+async def people_page(
+    request: Request, actor: Admin, rt: Rt, cursor: Cursor = None, q: Annotated[str, Query(max_length=255)] = ""
+) -> Response:
+    """Everybody, newest first, or those whose address matches."""
+    return await _people(request, actor, rt, q=q, cursor=cursor)
+
+
+@router.post("/app/admin/people/{user_id}/delete")
+async def delete_person(
+    user_id: Id, request: Request, actor: Admin, rt: Rt, parts: Parts, links: Annotated[Links, Form()], heir: Annotated[str, Form()] = ""
+) -> Response:
+    """Delete somebody's account; their own links go to the person with that address, or are deleted."""
+    try:
+        async with rt.db.write() as session:
+            to = (await person_by_email(session, heir)).id if links is Links.REASSIGN and heir.strip() else None
+            await service.delete_person(session, rt, actor.user, user_id, parts, links=links, heir_id=to)
+    except RefractError as refused:
+        if refused.status >= 500:
+            raise
+        return await _people(request, actor, rt, refused=refused)
+    return RedirectResponse("/app/admin/people", 303)
+
+
+@router.post("/app/admin/people/{user_id}/{step}")
+async def change_person(user_id: Id, step: Step, request: Request, actor: Admin, rt: Rt) -> Response:
+    try:
+        async with rt.db.write() as session:
+            await service.change_person(session, rt, actor.user, user_id, _STEPS[step])
+    except RefractError as refused:
+        if refused.status >= 500:
+            raise
+        return await _people(request, actor, rt, refused=refused)
+    return RedirectResponse("/app/admin/people", 303)
+
+
+@router.get("/app/admin/audit")
+async def audit_page(request: Request, actor: Admin, rt: Rt, cursor: Cursor = None) -> Response:
+    """Who did what, newest first."""
+    async with rt.db.read() as session:
+        page = await audit.read_log(session, Cursors(rt.secret), limit=PER_PAGE, cursor=cursor)
+    turning = _turning("/app/admin/audit", {}, cursor, page.next_cursor)
+    return respond(request, actor, "admin_audit.html", page_title="Audit log", here="audit", lines=page.items, **turning)
+
+
+async def _people(
+    request: Request, actor: Actor, rt: Runtime, *, q: str = "", cursor: str | None = None, refused: RefractError | None = None
+) -> HTMLResponse:
+    async with rt.db.read() as session:
+        page = await queries.page_of_people(session, Cursors(rt.secret), PeopleQuestion(q=q or None), limit=PER_PAGE, cursor=cursor)
+    return respond(
+        request,
+        actor,
+        "admin_people.html",
+        status=refused.status if refused else 200,
+        page_title="People",
+        here="people",
+        people=[_row(one) for one in page.items],
+        q=q,
+        problem=refused.message if refused else None,
+        **_turning("/app/admin/people", {"q": q} if q else {}, cursor, page.next_cursor),
+    )
+
+
+def _row(user: User) -> dict[str, Any]:
+    fields = ("email", "email_verified", "issuer", "plan", "role", "status", "created_at", "last_sync_at")
+    return {"id": str(user.id), "name": user.shown_name} | {field: getattr(user, field) for field in fields}
+
+
+def _turning(path: str, kept: dict[str, str], cursor: str | None, following: str | None) -> dict[str, Any]:
+    return {
+        "next_url": f"{path}?{urlencode({**kept, 'cursor': following})}" if following else None,
+        "first_url": f"{path}?{urlencode(kept)}".rstrip("?") if cursor else None,
+    }

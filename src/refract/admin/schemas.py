@@ -1,0 +1,110 @@
+"""What operators' calls take and give."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from refract.core.schema import Id, Input, Output
+
+
+class PersonOut(Output):
+    """Somebody with an account."""
+
+    id: Id
+    issuer: str = Field(examples=["https://id.example.com"])
+    email: str = Field(examples=["ada@example.com"])
+    email_verified: bool
+    display_name: str = Field(examples=["Ada Lovelace"])
+    nickname: str | None = Field(examples=["Ada"])
+    plan: Literal["free", "pro"]
+    role: Literal["user", "admin"]
+    status: Literal["active", "suspended", "deleted"]
+    created_at: datetime
+    last_sync_at: datetime
+
+
+class PersonPage(Output):
+    """A page of people."""
+
+    items: list[PersonOut]
+    next_cursor: str | None
+
+
+class PersonPatch(Input):
+    """Absent means unchanged. Who is suspended is refused at once, everywhere."""
+
+    status: Literal["active", "suspended"] | None = None
+    role: Literal["user", "admin"] | None = None
+    plan: Literal["free", "pro"] | None = None
+
+
+class Links(StrEnum):
+    """What becomes of links that the person owned alone."""
+
+    DELETE = "delete"
+    REASSIGN = "reassign"
+
+
+class JobOut(Output):
+    """A piece of work that ran out of tries and waits for a person."""
+
+    id: Id
+    kind: str = Field(examples=["links.recheck"])
+    status: str = Field(examples=["DEAD"])
+    attempt_count: int
+    max_tries: int
+    last_error_code: str | None = Field(examples=["TIMEOUT"])
+    last_error_message: str | None = Field(examples=["The other side did not answer in time."])
+    created_at: datetime
+    run_at: datetime
+    finished_at: datetime | None
+
+
+class QueueDepth(Output):
+    """How many jobs of a kind are in a state."""
+
+    kind: str = Field(examples=["links.recheck"])
+    status: str = Field(examples=["PENDING"])
+    jobs: int
+
+
+class JobPage(Output):
+    """Dead jobs, and how full the queue is."""
+
+    items: list[JobOut]
+    next_cursor: str | None
+    depth: list[QueueDepth]
+    oldest_due_seconds: float
+
+
+class FiguresOut(Output):
+    """Clicks, counted in places that know nothing of each other: accepted = stored + pending + not kept."""
+
+    accepted: int
+    stored: int
+    pending: int
+    not_kept: int
+    events: int
+    totals: int
+    drift: list[str] = Field(examples=[[]])
+
+
+class AuditOut(Output):
+    """A line of the audit log."""
+
+    id: Id
+    at: datetime
+    actor_id: Id | None
+    action: str = Field(examples=["key.created"])
+    target: str | None = Field(examples=["refract_4fG7h2Kq"])
+    detail: str | None = Field(examples=["command line"])
+    request_id: str | None = Field(examples=["0f8b6c1d2e3f4a5b"])
+
+
+class AuditPage(Output):
+    """A page of the audit log."""
+
+    items: list[AuditOut]
+    next_cursor: str | None

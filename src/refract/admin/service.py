@@ -1,0 +1,48 @@
+"""What operators do to accounts. The caller opens the transaction."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from refract.admin.queries import person
+from refract.admin.schemas import Links, PersonPatch
+from refract.core.db import WriteSession
+from refract.core.runtime import Runtime
+from refract.identity import audit
+from refract.identity.errors import AccountNotFound, HeirNeeded
+from refract.identity.leaving import delete_account, keep_an_administrator
+from refract.identity.models import User, UserRole, UserStatus
+from refract.identity.parts import Leaving, Part
+
+
+async def change_person(session: WriteSession, rt: Runtime, by: User, user_id: int, changes: PersonPatch) -> User:
+    """Suspend, restore, promote, demote, change the plan. Each goes into the audit log."""
+    user = await _live(session, user_id)
+    wanted: dict[str, Any] = changes.model_dump(exclude_unset=True, exclude_none=True)
+    if wanted.get("status") == UserStatus.SUSPENDED or wanted.get("role") == UserRole.USER:
+        await keep_an_administrator(session, user)
+    for field, value in wanted.items():
+        if getattr(user, field) != value:
+            setattr(user, field, value)
+            await audit.note(session, rt, f"{field}.changed", actor=by, target=str(user.id), detail=value)
+    await session.flush()
+    return user
+
+
+async def delete_person(
+    session: WriteSession, rt: Runtime, by: User, user_id: int, parts: Sequence[Part], *, links: Links, heir_id: int | None
+) -> None:
+    """End somebody's account; links of theirs alone are deleted, or pass to the heir."""
+    user = await _live(session, user_id)
+    heir = None
+    if links is Links.REASSIGN:
+        heir = await session.get(User, heir_id) if heir_id is not None else None
+        if heir is None or heir.id == user.id or heir.status != UserStatus.ACTIVE:
+            raise HeirNeeded
+    await delete_account(session, rt, Leaving(user, heir), parts, by=by)
+
+
+async def _live(session: WriteSession, user_id: int) -> User:
+    user = await person(session, user_id)
+    if user.status == UserStatus.DELETED:
+        raise AccountNotFound
+    return user

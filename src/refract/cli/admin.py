@@ -1,0 +1,168 @@
+"""`refract admin`: people and database users, from the terminal."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy import text
+
+from refract.admin import queries, service
+from refract.admin.queries import PeopleQuestion
+from refract.admin.schemas import Links, PersonPatch
+from refract.app import PARTS
+from refract.cli.common import BadValue, DataDir, command_settings, on_data
+from refract.core.db import WriteSession
+from refract.core.grants import ACCOUNTS, Account, Grants
+from refract.core.page import Cursors
+from refract.core.runtime import Runtime
+from refract.identity.errors import EmailAmbiguous, UserNotFound
+from refract.identity.models import User, UserStatus
+from refract.identity.people import ensure_owner, fold_email
+from refract.migrations.tables import ingest_tables, metadata
+
+app = typer.Typer(help="People and database users, for whoever runs this server.", no_args_is_help=True)
+Whom = Annotated[str, typer.Argument(help="The email address, or the id, of the account.")]
+
+
+@app.command("list")
+def list_people(
+    search: Annotated[str | None, typer.Argument(help="A part of the email address. Left out: everybody.")] = None, data_dir: DataDir = None
+) -> None:
+    """Show accounts, newest first, at most 200."""
+
+    async def run(rt: Runtime) -> list[User]:
+        async with rt.db.read() as session:
+            page = await queries.page_of_people(session, Cursors(rt.secret), PeopleQuestion(q=search), limit=200, cursor=None)
+        return list(page.items)
+
+    table = Table("id", "email", "name", "role", "plan", "status", "last sync")
+    for one in on_data(command_settings(data_dir), run):
+        table.add_row(str(one.id), one.email, one.shown_name, one.role, one.plan, one.status, f"{one.last_sync_at:%Y-%m-%d %H:%M}")
+    Console().print(table)
+
+
+@app.command("promote")
+def promote(whom: Whom, data_dir: DataDir = None) -> None:
+    """Make somebody an administrator. They must have signed in once."""
+    _change(data_dir, whom, PersonPatch(role="admin"), "is an administrator now")
+
+
+@app.command("demote")
+def demote(whom: Whom, data_dir: DataDir = None) -> None:
+    """Take an administrator's rights away. Whom the setting `admins` names gets them back at the next sign-in."""
+    _change(data_dir, whom, PersonPatch(role="user"), "is an ordinary member now")
+
+
+@app.command("suspend")
+def suspend(whom: Whom, data_dir: DataDir = None) -> None:
+    """Refuse somebody at once, everywhere: browsers, keys and tokens."""
+    _change(data_dir, whom, PersonPatch(status="suspended"), "is suspended")
+
+
+@app.command("restore")
+def restore(whom: Whom, data_dir: DataDir = None) -> None:
+    """Let somebody in again who was suspended."""
+    _change(data_dir, whom, PersonPatch(status="active"), "is active again")
+
+
+@app.command("delete")
+def delete(
+    whom: Whom,
+    heir: Annotated[
+        str | None, typer.Option("--reassign-to", help="Who takes over links that are theirs alone. Left out: those are deleted.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Delete an account, at once and for good."""
+    if not yes:
+        typer.confirm(f"Delete the account {whom} for good?", abort=True)
+
+    async def run(rt: Runtime) -> None:
+        async with rt.db.write() as session:
+            by, _ = await ensure_owner(session, rt)
+            person = await _find(session, whom)
+            to = (await _find(session, heir)).id if heir else None
+            links = Links.REASSIGN if heir else Links.DELETE
+            await service.delete_person(session, rt, by, person.id, PARTS, links=links, heir_id=to)
+
+    on_data(command_settings(data_dir), run)
+    typer.echo("The account is deleted.")
+
+
+@app.command("grants")
+def grants(
+    prefix: Annotated[str, typer.Option("--prefix", help="The users become PREFIX_web, PREFIX_redirect and PREFIX_ingest.")] = "refract",
+    host: Annotated[str, typer.Option("--host", help="MariaDB: the host that the users come from.")] = "%",
+    password: Annotated[
+        list[str] | None,
+        typer.Option("--password", help="USER=PASSWORD for web, redirect or ingest; may be given several times."),
+    ] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Run the statements now, as the user of REFRACT_DATABASE_URL.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Print (or run) the statements that make least-privilege database users: web, redirect (only reads) and ingest."""
+    settings = command_settings(data_dir)
+    if settings.dialect == "sqlite":
+        raise BadValue(problem="SQLite has no users: the rights of the file are the rights to the data.")
+    passwords = _passwords(password or [])
+
+    async def run(rt: Runtime) -> list[str]:
+        wanted = Grants(
+            server="postgresql" if rt.db.dialect == "postgresql" else "mysql",
+            database=rt.db.url.database or "",
+            tables=[*sorted(metadata.tables), "alembic_version"],
+            ingest_tables=ingest_tables(),
+            prefix=prefix,
+            host=host,
+        )
+        try:
+            statements = list(wanted.statements(passwords))
+        except ValueError as wrong:
+            raise BadValue(problem=f"A name or password does not fit: {wrong}.") from wrong
+        if apply:
+            async with rt.db.engine.begin() as connection:
+                for statement in statements:
+                    await connection.execute(text(statement.replace(":", "\\:")))
+        return statements
+
+    statements = on_data(settings, run)
+    if apply:
+        typer.echo(f"Made {', '.join(f'{prefix}_{account}' for account in ACCOUNTS)}. Run this again after an upgrade.")
+    else:
+        typer.echo("\n".join(f"{statement};" for statement in statements))
+
+
+def _passwords(given: list[str]) -> dict[Account, str]:
+    found: dict[Account, str] = {}
+    for one in given:
+        name, _, secret = one.partition("=")
+        account = next((known for known in ACCOUNTS if known == name), None)
+        if account is None or not secret:
+            raise BadValue(problem="Write a password as --password redirect=SECRET, for web, redirect or ingest.")
+        found[account] = secret
+    return found
+
+
+def _change(data_dir: DataDir, whom: str, changes: PersonPatch, done: str) -> None:
+    async def run(rt: Runtime) -> User:
+        async with rt.db.write() as session:
+            by, _ = await ensure_owner(session, rt)
+            return await service.change_person(session, rt, by, (await _find(session, whom)).id, changes)
+
+    person = on_data(command_settings(data_dir), run)
+    typer.echo(f"{person.shown_name} {done}.")
+
+
+async def _find(session: WriteSession, whom: str) -> User:
+    """By id or by address: whether it is verified does not matter to somebody who sits at the server, but it must be one account's."""
+    if whom.isascii() and whom.isdigit():
+        return await queries.person(session, int(whom))
+    question = queries.by_email(fold_email(whom))
+    found = [one for one in await session.scalars(question) if one.status != UserStatus.DELETED]
+    if not found:
+        raise UserNotFound(email=whom)
+    if len(found) > 1:
+        raise EmailAmbiguous(email=whom)
+    return found[0]

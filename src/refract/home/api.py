@@ -1,0 +1,62 @@
+"""`GET /search`: one question, every kind of answer."""
+
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import Field
+
+from refract.core.errors import Invalid
+from refract.core.schema import Id, Output
+from refract.home.search import Kind, search
+from refract.identity.actors import Reader
+from refract.links.edge import ASKING
+from refract.web.problems import problems
+from refract.web.toolkit import Rt, api_router
+
+router = api_router("/search", "library")
+ROUTERS = (router,)
+
+
+class UnknownKind(Invalid):
+    """ "{kind}" cannot be searched for: {known} can."""
+
+
+class HitOut(Output):
+    """Something found. `url` is the address it has for others; null while it has none."""
+
+    kind: Kind
+    id: Id
+    title: str = Field(examples=["/roadmap"])
+    note: str = Field(examples=["Roadmap 2026"])
+    url: str | None
+
+
+class Hits(Output):
+    items: list[HitOut]
+    next_cursor: str | None = None
+
+
+ALL_KINDS = ",".join(f"{kind}s" for kind in Kind)
+Kinds = Annotated[str, Query(max_length=100, description="Which kinds, with commas between them.", examples=["links,lists"])]
+
+
+@router.get("", responses=problems(*ASKING, UnknownKind))
+async def search_everything(
+    actor: Reader,
+    rt: Rt,
+    q: Annotated[str, Query(min_length=1, max_length=200, description="Words that must all occur.")],
+    kinds: Kinds = ALL_KINDS,
+    limit: Annotated[int, Query(ge=1, le=50, description="How many of each kind at most.")] = 10,
+) -> Hits:
+    """Find links, lists and items of mine in one go: the newest of each kind."""
+    found = await search(rt, actor, q, read_kinds(kinds), limit)
+    return Hits(items=[HitOut.model_validate(one) for one in found])
+
+
+def read_kinds(typed: str) -> list[Kind]:
+    known = {f"{kind}s": kind for kind in Kind}
+    wanted = [word.strip() for word in typed.split(",") if word.strip()]
+    for word in wanted:
+        if word not in known:
+            raise UnknownKind(kind=word[:40], known=", ".join(known))
+    return [known[word] for word in wanted]

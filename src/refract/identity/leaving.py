@@ -1,0 +1,97 @@
+"""Everything that is mine, to take along; and an account that ends."""
+
+import json
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from sqlalchemy import delete, func, select, update
+
+from refract.core.db import ReadSession, WriteSession
+from refract.core.runtime import Runtime
+from refract.identity import audit, keys, sessions
+from refract.identity.errors import LastAdministrator
+from refract.identity.models import ApiKey, AuditEntry, BrowserSession, SigninLink, User, UserRole, UserStatus
+from refract.identity.parts import Leaving, Part
+from refract.identity.schemas import KeyOut, Me, SessionOut
+from refract.web.models import StoredAnswer
+
+DELETED_ISSUER = "deleted"
+AT_ONCE = 200
+"""Rows of one piece of the export."""
+
+
+async def delete_account(session: WriteSession, rt: Runtime, leaving: Leaving, parts: Sequence[Part], *, by: User) -> None:
+    """End an account: the row stays without anything of the person, the features part with the rest, and nobody can come back as them."""
+    user = await session.get_one(User, leaving.user.id, with_for_update=True)
+    await keep_an_administrator(session, user)
+    for part in parts:
+        await part.erase(session, rt, leaving)
+    for model in (ApiKey, BrowserSession, SigninLink):
+        await session.execute(delete(model).where(model.user_id == user.id))
+    await session.execute(delete(StoredAnswer).where(StoredAnswer.actor == f"user:{user.id}"))
+    mine = update(AuditEntry).where(AuditEntry.actor_id == user.id).values(target=None, detail=None)
+    await session.execute(mine.execution_options(synchronize_session=False))
+    _forget(user)
+    await session.flush()
+    await audit.note(session, rt, "account.deleted", actor=by, target=str(user.id))
+
+
+def _forget(user: User) -> None:
+    """A pseudonym that is derived from nothing: even who knows the subject cannot find the row."""
+    user.issuer, user.subject = DELETED_ISSUER, secrets.token_hex(16)
+    user.email = user.email_folded = user.display_name = ""
+    user.email_verified = False
+    user.nickname = user.avatar_url = user.bio = None
+    user.preferences = {}
+    user.role, user.status = UserRole.USER, UserStatus.DELETED
+
+
+async def keep_an_administrator(session: WriteSession, user: User) -> None:
+    """Somebody must be left who can let others in."""
+    if user.role != UserRole.ADMIN or user.status != UserStatus.ACTIVE:
+        return
+    admins = select(User.id).where(User.role == UserRole.ADMIN, User.status == UserStatus.ACTIVE).order_by(User.id).with_for_update()
+    if list(await session.scalars(admins)) == [user.id]:
+        raise LastAdministrator
+
+
+async def export_account(rt: Runtime, user: User, parts: Sequence[Part]) -> AsyncIterator[str]:
+    """One JSON document, piece by piece: me, then a list for every part."""
+    async with rt.db.read() as session:
+        head = await _about(session, rt, user)
+    yield json.dumps(head, ensure_ascii=False, indent=1)[:-2]
+    for part in parts:
+        yield f',\n "{part.name}": ['
+        between = "\n"
+        async for row in part.export(rt, user):
+            yield f"{between}{json.dumps(row, ensure_ascii=False, default=str)}"
+            between = ",\n"
+        yield "\n ]"
+    yield "\n}\n"
+
+
+async def _about(session: ReadSession, rt: Runtime, user: User) -> dict[str, Any]:
+    fresh = await session.get_one(User, user.id)
+    mine = await keys.keys_of(session, user, revoked_too=True)
+    browsers = await sessions.sessions_of(session, rt, user)
+    written = select(AuditEntry).where(AuditEntry.actor_id == user.id).order_by(AuditEntry.at.desc(), AuditEntry.id.desc()).limit(10_000)
+    lines = list(await session.scalars(written))
+    account = {"issuer": fresh.issuer, "subject": fresh.subject, "created_at": _moment(fresh.created_at)}
+    return {
+        "exported_at": _moment(rt.clock.now()),
+        "me": Me.model_validate(fresh).model_dump(mode="json") | account | {"email_verified": fresh.email_verified},
+        "keys": [KeyOut.model_validate(one).model_dump(mode="json") for one in mine],
+        "sessions": [SessionOut.model_validate(one).model_dump(mode="json") for one in browsers],
+        "audit": [{"at": _moment(line.at), "action": line.action, "target": line.target, "detail": line.detail} for line in lines],
+    }
+
+
+def _moment(at: Any) -> str:
+    return str(at.isoformat()).replace("+00:00", "Z")
+
+
+async def administrators(session: ReadSession) -> int:
+    """How many can act."""
+    active = select(func.count()).select_from(User).where(User.role == UserRole.ADMIN, User.status == UserStatus.ACTIVE)
+    return await session.scalar(active) or 0

@@ -1,0 +1,184 @@
+"""Through the browser: out to the provider with a question that only this browser can bring home.
+
+All that a sign-in needs to remember stands in one sealed cookie of that browser: which provider, until when, and a random seed from which
+state, nonce and PKCE verifier are derived. So a callback without the cookie, with another's, or for another provider proves nothing.
+"""
+
+import base64
+import binascii
+import json
+import secrets
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote_plus, urlencode
+
+from refract.core.runtime import Runtime
+from refract.core.secrets import Secret
+from refract.identity.errors import IssuerUnavailable, SignInFailed
+from refract.identity.oidc import tokens
+from refract.identity.oidc.documents import Discovery, DocumentRefused, Provider
+
+MINUTES = 10
+_SIGNATURE = 16
+_LONGEST_CODE = 4096
+NOT_HERE = "it was not begun in this browser, or begun a second time."
+_REFUSALS = {
+    "access_denied": "it was cancelled, or not allowed, at the provider.",
+    "login_required": "the provider wants you to sign in there first.",
+    "temporarily_unavailable": "the provider is not available at the moment.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A sign-in that has begun."""
+
+    provider: str
+    until: int
+    seed: str
+
+    def seal(self, secret: Secret) -> str:
+        message = json.dumps([self.provider, self.until, self.seed]).encode()
+        return _text(secret.sign("oidc", message, size=_SIGNATURE) + message)
+
+    @classmethod
+    def unseal(cls, secret: Secret, value: str) -> "Attempt | None":
+        try:
+            raw = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
+        except (binascii.Error, ValueError):
+            return None
+        signature, message = raw[:_SIGNATURE], raw[_SIGNATURE:]
+        if len(signature) < _SIGNATURE or not secret.verify("oidc", message, signature):
+            return None
+        return cls(*json.loads(message))
+
+    def derived(self, secret: Secret, purpose: str) -> str:
+        return _text(secret.sign(f"oidc-{purpose}", f"{self.provider}\n{self.seed}".encode(), size=32))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the provider sent the browser back with."""
+
+    code: str | None
+    state: str | None
+    issuer: str | None
+    error: str | None
+
+
+def callback_url(rt: Runtime, provider: Provider) -> str:
+    """One address for each provider, so that the answer of one can never pass for the answer of another."""
+    return f"{rt.settings.public_url}/auth/oidc/{provider.name}/callback"
+
+
+async def begin(rt: Runtime, provider: Provider) -> tuple[str, str]:
+    """Where to send the browser, and the cookie it takes along."""
+    facts = await provider.facts()
+    attempt = Attempt(provider.name, int(rt.clock.now().timestamp()) + MINUTES * 60, secrets.token_urlsafe(32))
+    verifier = attempt.derived(rt.secret, "verifier")
+    question = {
+        "response_type": "code",
+        "client_id": provider.issuer.client_id,
+        "redirect_uri": callback_url(rt, provider),
+        "scope": provider.issuer.scopes,
+        "state": attempt.derived(rt.secret, "state"),
+        "nonce": attempt.derived(rt.secret, "nonce"),
+        "code_challenge": tokens.sha256(verifier),
+        "code_challenge_method": "S256",
+    }
+    return _with_query(facts.discovery.authorization_endpoint, question), attempt.seal(rt.secret)
+
+
+async def finish(rt: Runtime, provider: Provider, answer: Answer, cookie: str | None) -> tokens.Claims:
+    """Who signed in, by the provider's word for it; `SignInFailed` with a reason for people otherwise."""
+    attempt = Attempt.unseal(rt.secret, cookie or "")
+    if attempt is None or attempt.provider != provider.name:
+        raise SignInFailed(why=NOT_HERE)
+    if attempt.until <= rt.clock.now().timestamp():
+        raise SignInFailed(why="it took too long.")
+    if not secrets.compare_digest(attempt.derived(rt.secret, "state").encode(), (answer.state or "").encode()):
+        raise SignInFailed(why=NOT_HERE)
+    discovery = (await provider.facts()).discovery
+    _check_sender(discovery, answer)
+    if answer.error is not None:
+        raise SignInFailed(why=_REFUSALS.get(answer.error, "the provider refused it."))
+    if not answer.code or len(answer.code) > _LONGEST_CODE:
+        raise SignInFailed(why="the provider's answer is incomplete.")
+    told = await _redeem(rt, provider, discovery, answer.code, attempt.derived(rt.secret, "verifier"))
+    return await _identity(rt, provider, discovery, told, attempt.derived(rt.secret, "nonce"))
+
+
+def sign_out_url(rt: Runtime, provider: Provider, discovery: Discovery) -> str | None:
+    """Where the provider ends its own session; None where it offers no such address.
+
+    No ID token is kept to send along: it would be personal data at rest for the sake of one question less.
+    """
+    if discovery.end_session_endpoint is None:
+        return None
+    back = {"client_id": provider.issuer.client_id, "post_logout_redirect_uri": f"{rt.settings.public_url}/auth/signed-out"}
+    return _with_query(discovery.end_session_endpoint, back)
+
+
+def _check_sender(discovery: Discovery, answer: Answer) -> None:
+    """Providers that name themselves in their answer must do so, and rightly (RFC 9207)."""
+    promised = discovery.authorization_response_iss_parameter_supported
+    if answer.issuer != discovery.issuer and (promised or answer.issuer is not None):
+        raise SignInFailed(why="the answer came from another provider.")
+
+
+async def _redeem(rt: Runtime, provider: Provider, discovery: Discovery, code: str, verifier: str) -> dict[str, Any]:
+    """The code for tokens."""
+    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": callback_url(rt, provider), "code_verifier": verifier}
+    secret, client = provider.issuer.secret, provider.issuer.client_id
+    options: dict[str, Any] = {}
+    if secret is None:
+        form["client_id"] = client
+    elif "client_secret_basic" in discovery.token_endpoint_auth_methods_supported:
+        pair = f"{quote_plus(client)}:{quote_plus(secret)}"
+        options["headers"] = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    else:
+        form |= {"client_id": client, "client_secret": secret}
+    try:
+        told = await provider.ask("POST", discovery.token_endpoint, data=form, **options)
+    except DocumentRefused as wrong:
+        if str(wrong).startswith("status 4"):
+            raise SignInFailed(why="the provider did not accept its own code, or our client.") from wrong
+        raise IssuerUnavailable(name=provider.issuer.shown_name) from wrong
+    if not isinstance(told, dict) or not isinstance(told.get("id_token"), str):
+        raise SignInFailed(why="the provider's answer is incomplete.")
+    return told
+
+
+async def _identity(rt: Runtime, provider: Provider, discovery: Discovery, told: dict[str, Any], nonce: str) -> tokens.Claims:
+    access = told.get("access_token")
+    access = access if isinstance(access, str) else None
+    try:
+        token = tokens.read(told["id_token"])
+        algorithm = token.algorithm(provider.issuer.algorithms)
+        tokens.check_signature(token, await provider.key_for(token, algorithm), algorithm)
+        tokens.check_id_token(token, provider.issuer, rt.clock.now().timestamp(), nonce=nonce, access_token=access)
+    except tokens.TokenRefused as wrong:
+        raise SignInFailed(why="the provider's word about you could not be trusted.") from wrong
+    if "email" in token.claims or access is None or discovery.userinfo_endpoint is None:
+        return token.claims
+    return token.claims | await _more(provider, discovery.userinfo_endpoint, access, token.claims["sub"])
+
+
+async def _more(provider: Provider, address: str, access_token: str, subject: str) -> tokens.Claims:
+    """Name and address, where the ID token has only the subject. A sign-in does not fail for want of them."""
+    try:
+        told = await provider.ask("GET", address, headers={"Authorization": f"Bearer {access_token}"})
+    except DocumentRefused:
+        return {}
+    if not isinstance(told, dict) or told.get("sub") != subject:
+        return {}
+    profile = ("email", "email_verified", "name", "given_name", "family_name", "preferred_username", "picture")
+    return {name: told[name] for name in profile if name in told}
+
+
+def _with_query(address: str, members: dict[str, str]) -> str:
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(members)}"
+
+
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()

@@ -1,0 +1,244 @@
+"""What a token is worth. Pure: a text, a key and the time go in; claims or a reason to refuse come out.
+
+Nothing in a token chooses how it is checked: the algorithm must be on the operator's list, the key is one that the issuer published,
+and a header that would bring its own key is refused rather than ignored.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from joserfc import jws
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, OKPKey, RSAKey
+
+from refract.core.issuers import Issuer
+
+LONGEST = 16 * 1024
+SKEW_SECONDS = 60
+MOST_AUDIENCES = 50
+_PART = re.compile(rb"[A-Za-z0-9_-]+")
+_FAMILY = {"RS": ("RSA", ""), "PS": ("RSA", ""), "ES256": ("EC", "P-256"), "ES384": ("EC", "P-384"), "ES512": ("EC", "P-521")}
+_KEYS: dict[str, type[RSAKey | ECKey | OKPKey]] = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey}
+_OWN_KEYS = ("jwk", "jku", "x5u", "x5c")
+_ACCESS_TYPES = ("jwt", "at+jwt", "application/at+jwt")
+_ID_TOKEN_MARKS = ("nonce", "at_hash", "c_hash", "s_hash")
+_REGISTRY = jws.JWSRegistry(strict_check_header=False)  # providers add members of their own, which mean nothing to us
+_LEAST_RSA_BITS = 2048
+
+Claims = dict[str, Any]
+
+
+class TokenRefused(Exception):
+    """The message says why, for the log and for tests; whoever sent the token learns only that it is not valid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """A token as it was sent. Until its signature is checked, this is what a stranger says."""
+
+    text: str
+    header: Claims
+    claims: Claims
+
+    @property
+    def issuer(self) -> str:
+        issuer = self.claims.get("iss")
+        if not isinstance(issuer, str):
+            raise TokenRefused("no issuer")
+        return issuer
+
+    @property
+    def key_id(self) -> str | None:
+        key_id = self.header.get("kid")
+        if key_id is not None and not isinstance(key_id, str):
+            raise TokenRefused("the key id is not text")
+        return key_id
+
+    def algorithm(self, allowed: Collection[str]) -> str:
+        named = self.header.get("alg")
+        if not isinstance(named, str) or named not in allowed:
+            raise TokenRefused("algorithm not allowed")
+        return named
+
+
+def looks_like_token(text: str) -> bool:
+    """Whether this could be a JSON web token, as opposed to one of our own keys."""
+    return text.startswith("ey") and text.count(".") == 2
+
+
+def read(text: str) -> Unproven:
+    """Take a token apart, strictly: one spelling only, no member twice, nothing that would change how it is checked."""
+    if len(text) > LONGEST or not text.isascii():
+        raise TokenRefused("too long, or not ASCII")
+    parts = text.encode().split(b".")
+    if len(parts) != 3:
+        raise TokenRefused("not three parts")
+    header, claims = _object(parts[0]), _object(parts[1])
+    _decoded(parts[2])
+    if brought := [name for name in _OWN_KEYS if name in header]:
+        raise TokenRefused(f"the header brings its own key: {brought[0]}")
+    if "crit" in header or "b64" in header or "zip" in header:
+        raise TokenRefused("the header asks for what we do not do")
+    return Unproven(text, header, claims)
+
+
+def _object(part: bytes) -> Claims:
+    try:
+        value = json.loads(_decoded(part).decode(), object_pairs_hook=_no_member_twice, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as wrong:
+        raise TokenRefused("a part is not JSON") from wrong
+    if not isinstance(value, dict):
+        raise TokenRefused("a part is not an object")
+    return value
+
+
+def _decoded(part: bytes) -> bytes:
+    if not _PART.fullmatch(part):
+        raise TokenRefused("a part is not base64url")
+    try:
+        raw = base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4))
+    except (binascii.Error, ValueError) as wrong:
+        raise TokenRefused("a part is not base64url") from wrong
+    if base64.urlsafe_b64encode(raw).rstrip(b"=") != part:
+        raise TokenRefused("a part has a second spelling")
+    return raw
+
+
+def _no_member_twice(pairs: list[tuple[str, Any]]) -> Claims:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise TokenRefused("a member stands twice")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise TokenRefused(f"{name} is not a value")
+
+
+# -- keys
+
+
+def key_for(keys: Sequence[Mapping[str, Any]], key_id: str | None, algorithm: str) -> Mapping[str, Any] | None:
+    """The published key that may have signed: the one with this id, or the only one there is for the algorithm."""
+    fitting = [key for key in keys if _may_sign(key, algorithm) and (key_id is None or key.get("kid") == key_id)]
+    return fitting[0] if len(fitting) == 1 or (fitting and key_id is not None) else None
+
+
+def _may_sign(key: Mapping[str, Any], algorithm: str) -> bool:
+    kind, curve = _FAMILY.get(algorithm) or _FAMILY.get(algorithm[:2]) or ("OKP", "Ed25519")
+    operations = key.get("key_ops")
+    return (
+        key.get("kty") == kind
+        and (not curve or key.get("crv") == curve)
+        and key.get("use") in (None, "sig")
+        and key.get("alg") in (None, algorithm)
+        and (operations is None or (isinstance(operations, list) and "verify" in operations))
+    )
+
+
+def check_signature(token: Unproven, key: Mapping[str, Any], algorithm: str) -> None:
+    """The signature is by this key, with this algorithm."""
+    public = {name: value for name, value in key.items() if name in ("kty", "n", "e", "crv", "x", "y")}
+    try:
+        loaded = _KEYS[str(key["kty"])].import_key(public)
+        if isinstance(loaded, RSAKey) and loaded.public_key.key_size < _LEAST_RSA_BITS:
+            raise TokenRefused("the key is too short")
+        jws.deserialize_compact(token.text, loaded, algorithms=[algorithm], registry=_REGISTRY)
+    except (JoseError, ValueError, TypeError, KeyError) as wrong:
+        raise TokenRefused("the signature is not the issuer's") from wrong
+
+
+# -- claims
+
+
+def check_access_token(token: Unproven, issuer: Issuer, now: float, *, origins: Collection[str] = ()) -> str:
+    """A token for our API, or a reason. The answer is the subject.
+
+    Clerk names no audience; there the party the token was made for (`azp`, our own origin, or `client_id`) must say that it is ours.
+    """
+    claims = token.claims
+    kind = token.header.get("typ", "JWT")
+    if not isinstance(kind, str) or kind.lower() not in _ACCESS_TYPES:
+        raise TokenRefused("not an access token by its type")
+    if any(name in claims for name in _ID_TOKEN_MARKS):
+        raise TokenRefused("an ID token is no access token")
+    if "events" in claims:
+        raise TokenRefused("a security event is no access token")
+    subject = _common(claims, issuer.url, now)
+    parties = {issuer.client_id, *issuer.parties, *(origins if issuer.kind == "clerk" else ())}
+    named = [claims[name] for name in ("azp", "client_id") if name in claims]
+    if any(not isinstance(party, str) or party not in parties for party in named):
+        raise TokenRefused("made for another party")
+    if "aud" in claims:
+        if not {issuer.client_id, *issuer.audiences} & set(_audiences(claims)):
+            raise TokenRefused("meant for another audience")
+    elif issuer.kind != "clerk" or not named:
+        raise TokenRefused("no audience")
+    return subject
+
+
+def check_id_token(token: Unproven, issuer: Issuer, now: float, *, nonce: str, access_token: str | None) -> str:
+    """What the provider says about who signed in just now. The answer is the subject."""
+    claims = token.claims
+    kind = token.header.get("typ", "JWT")
+    if not isinstance(kind, str) or kind.lower() != "jwt":
+        raise TokenRefused("not an ID token by its type")
+    subject = _common(claims, issuer.url, now)
+    audiences = _audiences(claims)
+    if issuer.client_id not in audiences:
+        raise TokenRefused("meant for another audience")
+    if claims.get("azp", issuer.client_id) != issuer.client_id or (len(audiences) > 1 and "azp" not in claims):
+        raise TokenRefused("made for another party")
+    if claims.get("nonce") != nonce:
+        raise TokenRefused("not an answer to our question")
+    if "at_hash" in claims and claims["at_hash"] != half_hash(access_token or "", str(token.header.get("alg"))):
+        raise TokenRefused("belongs to another access token")
+    return subject
+
+
+def _common(claims: Claims, issuer: str, now: float) -> str:
+    if claims.get("iss") != issuer:
+        raise TokenRefused("another issuer")
+    if _moment(claims, "exp") <= now - SKEW_SECONDS:
+        raise TokenRefused("expired")
+    if _moment(claims, "iat") > now + SKEW_SECONDS:
+        raise TokenRefused("from the future")
+    if "nbf" in claims and _moment(claims, "nbf") > now + SKEW_SECONDS:
+        raise TokenRefused("not valid yet")
+    subject = claims.get("sub")
+    if not isinstance(subject, str) or not 0 < len(subject) <= 255 or not subject.isascii() or not subject.isprintable():
+        raise TokenRefused("no usable subject")
+    return subject
+
+
+def _moment(claims: Claims, name: str) -> float:
+    value = claims.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value < 1e12:
+        raise TokenRefused(f"{name} is not a time")
+    return float(value)
+
+
+def _audiences(claims: Claims) -> list[str]:
+    named = claims.get("aud")
+    several = [named] if isinstance(named, str) else named
+    if not isinstance(several, list) or not 0 < len(several) <= MOST_AUDIENCES or not all(isinstance(one, str) for one in several):
+        raise TokenRefused("the audience is neither text nor a list of it")
+    return several
+
+
+def half_hash(text: str, algorithm: str) -> str:
+    """The left half of the hash, as `at_hash` has it."""
+    digest = {"256": hashlib.sha256, "384": hashlib.sha384}.get(algorithm[-3:], hashlib.sha512)(text.encode()).digest()
+    return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
+
+
+def sha256(text: str) -> str:
+    """As a PKCE challenge has it."""
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()

@@ -1,0 +1,133 @@
+"""Settings: profile and preferences, API keys, signed-in browsers, and the way out."""
+
+from typing import Annotated, Any
+from zoneinfo import available_timezones
+
+from fastapi import Form, Request
+from pydantic import ValidationError
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from refract.core.errors import RefractError
+from refract.core.runtime import Runtime
+from refract.core.schema import Id
+from refract.identity import audit, keys, people, sessions
+from refract.identity.actors import Parts, Reader, Writer
+from refract.identity.leaving import delete_account
+from refract.identity.models import Scope, UserRole
+from refract.identity.parts import Leaving
+from refract.identity.rendering import respond
+from refract.identity.schemas import KeyCreate, KeyOut, Me, ProfileForm, ProfilePatch, SessionOut, chosen
+from refract.identity.visitors import Actor, clear_session_cookie
+from refract.web.problems import field_errors
+from refract.web.toolkit import Rt, page_router
+
+router = page_router()
+CONFIRM = "delete"
+"""What somebody types who means it."""
+
+
+@router.get("/app/settings")
+async def settings_page(request: Request, actor: Reader, rt: Rt) -> Response:
+    return await _settings(request, actor, rt)
+
+
+@router.post("/app/settings/profile")
+async def change_profile(request: Request, actor: Writer, rt: Rt, form: Annotated[ProfileForm, Form()]) -> Response:
+    """What a person says about themselves. An empty field clears what was there."""
+    preferences = {"language": form.language, "time_zone": form.time_zone, "suggestions": form.suggestions}
+    typed = {name: getattr(form, name).strip() or None for name in ("nickname", "bio", "avatar_url")}
+    try:
+        changes = ProfilePatch.model_validate({**typed, "preferences": preferences})
+    except ValidationError as wrong:
+        errors = {one.field.removeprefix("preferences."): one.message for one in field_errors(wrong.errors())}
+        return await _settings(request, actor, rt, status=422, profile={**typed, "preferences": preferences}, errors=errors)
+    async with rt.db.write() as session:
+        await people.change_profile(session, actor.user.id, changes.model_dump(exclude_unset=True), chosen(changes.preferences))
+    return RedirectResponse("/app/settings", 303)
+
+
+@router.post("/app/settings/sessions/end-others")
+async def end_other_sessions(actor: Writer, rt: Rt) -> Response:
+    """Sign out everywhere but here."""
+    async with rt.db.write() as session:
+        await sessions.end_other_sessions(session, actor.user, actor.session.id if actor.session else None)
+        await audit.note(session, rt, "sessions.ended", actor=actor.user)
+    return RedirectResponse("/app/settings#sessions-section", 303)
+
+
+@router.post("/app/settings/sessions/{session_id}/end")
+async def end_session(session_id: Id, actor: Writer, rt: Rt) -> Response:
+    """Sign one browser out."""
+    async with rt.db.write() as session:
+        await sessions.end_session_by_id(session, actor.user, session_id)
+        await audit.note(session, rt, "session.ended", actor=actor.user, target=str(session_id))
+    return RedirectResponse("/app/settings#sessions-section", 303)
+
+
+@router.post("/app/settings/delete")
+async def delete_my_account(request: Request, actor: Writer, rt: Rt, parts: Parts, confirm: Annotated[str, Form()] = "") -> Response:
+    """Delete my account, once its own word for that was typed."""
+    if confirm.strip().casefold() != CONFIRM:
+        return await _settings(request, actor, rt, status=422, errors={"confirm": f"Type {CONFIRM} to show that you mean it."})
+    try:
+        async with rt.db.write() as session:
+            await delete_account(session, rt, Leaving(actor.user), parts, by=actor.user)
+    except RefractError as refused:
+        if refused.status >= 500:
+            raise
+        return await _settings(request, actor, rt, status=refused.status, errors={"confirm": refused.message})
+    response = RedirectResponse("/", 303)
+    clear_session_cookie(response, rt)
+    return response
+
+
+@router.post("/app/settings/keys")
+async def create_key(
+    request: Request, actor: Writer, rt: Rt, name: Annotated[str, Form()] = "", scopes: Annotated[list[str] | None, Form()] = None
+) -> Response:
+    """Make a key and show it, this once."""
+    typed = {"name": name, "scopes": scopes or []}
+    try:
+        new = KeyCreate.model_validate(typed)
+    except ValidationError as wrong:
+        errors = {str(one["loc"][0]): str(one["msg"]) for one in wrong.errors()}
+        return await _settings(request, actor, rt, status=422, values=typed, errors=errors)
+    try:
+        async with rt.db.write() as session:
+            row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes, granted_by=actor.grantable)
+            await audit.note(session, rt, "key.created", actor=actor.user, target=row.key_prefix)
+    except RefractError as error:
+        return await _settings(request, actor, rt, status=error.status, values=typed, errors={"scopes": error.message})
+    return await _settings(request, actor, rt, new_key={"name": row.name, "key": clear})
+
+
+@router.post("/app/settings/keys/{key_id}/revoke")
+async def revoke_key(key_id: Id, actor: Writer, rt: Rt) -> Response:
+    async with rt.db.write() as session:
+        row = await keys.revoke_key(session, actor.user, key_id)
+        await audit.note(session, rt, "key.revoked", actor=actor.user, target=row.key_prefix)
+    return RedirectResponse("/app/settings#keys-section", 303)
+
+
+async def _settings(
+    request: Request, actor: Actor, rt: Runtime, *, status: int = 200, profile: dict[str, Any] | None = None, **context: Any
+) -> HTMLResponse:
+    async with rt.db.read() as session:
+        mine = await keys.keys_of(session, actor.user, revoked_too=True)
+        browsers = await sessions.sessions_of(session, rt, actor.user)
+    scopes = [Scope.READ, Scope.WRITE, *([Scope.ADMIN] if actor.user.role == UserRole.ADMIN else [])]
+    here = actor.session.id if actor.session else None
+    return respond(
+        request,
+        actor,
+        "settings.html",
+        status=status,
+        page_title="Settings",
+        profile=profile or Me.model_validate(actor.user).model_dump(),
+        time_zones=sorted(available_timezones()),
+        keys=[KeyOut.model_validate(one) for one in mine],
+        sessions=[SessionOut.model_validate(one).model_copy(update={"current": one.id == here}) for one in browsers],
+        allowed_scopes=[str(scope) for scope in scopes],
+        confirm_word=CONFIRM,
+        **context,
+    )

@@ -1,0 +1,188 @@
+"""The ways in and out: through a provider, by a link from the terminal, and back to the provider to sign out there."""
+
+from typing import Annotated
+
+from fastapi import Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from refract.core.db import WriteSession
+from refract.core.errors import RefractError, Unavailable
+from refract.core.runtime import Runtime
+from refract.identity import audit, sessions
+from refract.identity.actors import MaybeActor
+from refract.identity.errors import (
+    AccountRefused,
+    IssuerNotFound,
+    IssuerUnavailable,
+    OriginUnproven,
+    SignInFailed,
+    SigninLinksOff,
+    SigninLinkSpent,
+)
+from refract.identity.models import User
+from refract.identity.rendering import respond, shown, visit_cookie
+from refract.identity.visitors import clear_session_cookie, session_token, set_session_cookie
+from refract.web import csrf, returning
+from refract.web.problems import wants_page
+from refract.web.toolkit import Rt, page_router
+
+router = page_router()
+ATTEMPT = "refract_sign_in"
+ATTEMPT_SECONDS = 600
+Said = Annotated[str | None, Query(max_length=8192)]
+
+
+@router.get("/auth/sign-in")
+async def sign_in_page(request: Request, actor: MaybeActor) -> Response:
+    """How to get in, for people who are not."""
+    if actor is not None:
+        return RedirectResponse("/", 303)
+    return _sign_in_page(request)
+
+
+@router.get("/auth/sign-in/{token}")
+async def confirm_page(token: str, request: Request, rt: Rt) -> Response:
+    """Ask before signing in: a program that merely looks at the link must not use it up."""
+    if not rt.settings.signin_links_allowed:
+        raise SigninLinksOff
+    async with rt.db.read() as session:
+        user = await sessions.peek_signin_link(session, rt, token)
+    if user is None:
+        raise SigninLinkSpent
+    return respond(
+        request, None, "signin_confirm.html", page_title="Sign in", token=token, action=f"/auth/sign-in/{token}", account=shown(user)
+    )
+
+
+@router.post("/auth/sign-in/{token}")
+async def sign_in(token: str, request: Request, rt: Rt) -> Response:
+    """Spend the link and begin a session with a new token."""
+    if not await csrf.proven(rt, request, visit_cookie(request)):
+        raise OriginUnproven
+    if not rt.settings.signin_links_allowed:
+        raise SigninLinksOff
+    async with rt.db.write() as session:
+        user = await sessions.spend_signin_link(session, rt, token)
+        cookie = await _begin(session, rt, request, user, "one-time link")
+    return _welcome(request, rt, cookie)
+
+
+@router.get("/auth/oidc/{issuer_name}")
+async def go_to_provider(issuer_name: str, request: Request, rt: Rt) -> Response:
+    """Out to the provider. Asked by anybody, it changes nothing: only the answer to this browser's own question lets it in."""
+    from refract.identity.oidc import documents, flow  # noqa: PLC0415 - only where an issuer is configured
+
+    provider = rt.part(documents.Providers).by_name.get(issuer_name)
+    if provider is None:
+        raise IssuerNotFound
+    try:
+        address, attempt = await flow.begin(rt, provider)
+    except IssuerUnavailable as away:
+        return _not_in(request, away)
+    response = RedirectResponse(address, 303)
+    response.set_cookie(
+        _attempt_name(rt), attempt, max_age=ATTEMPT_SECONDS, path="/", secure=rt.settings.https, httponly=True, samesite="lax"
+    )
+    return response
+
+
+@router.get("/auth/oidc/{issuer_name}/callback")
+async def come_back(
+    issuer_name: str, request: Request, rt: Rt, code: Said = None, state: Said = None, iss: Said = None, error: Said = None
+) -> Response:
+    """Back from the provider: make or update the account, and begin a session with a new token."""
+    from refract.identity.oidc import documents, flow  # noqa: PLC0415 - only where an issuer is configured
+    from refract.identity.oidc.accounts import sync_account  # noqa: PLC0415 - the same
+
+    provider = rt.part(documents.Providers).by_name.get(issuer_name)
+    try:
+        if provider is None:
+            raise SignInFailed(why=flow.NOT_HERE)
+        claims = await flow.finish(rt, provider, flow.Answer(code, state, iss, error), request.cookies.get(_attempt_name(rt)))
+        async with rt.db.write() as session:
+            user = await sync_account(session, rt, provider.issuer, claims)
+            cookie = await _begin(session, rt, request, user, provider.name)
+    except (SignInFailed, AccountRefused, IssuerUnavailable) as refused:
+        request.app.state.key_usage.refused()
+        return _not_in(request, refused)
+    response = _welcome(request, rt, cookie)
+    response.delete_cookie(_attempt_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+    return response
+
+
+@router.post("/auth/sign-out")
+async def sign_out(request: Request, actor: MaybeActor, rt: Rt) -> Response:
+    """End this session, here and in the database; then the provider's own, where it has an address for that."""
+    onward = None
+    if actor is not None and actor.session is not None and (token := session_token(request, rt)):
+        async with rt.db.write() as session:
+            await sessions.end_session(session, token)
+            await audit.note(session, rt, "signed_out", actor=actor.user)
+        onward = await _provider_exit(rt, actor.user)
+    # A form may lead to our own addresses only (the policy of every page says so), so a page leads on from here.
+    response: Response = RedirectResponse("/", 303) if onward is None else _signed_out(request, onward)
+    clear_session_cookie(response, rt)
+    response.headers["Clear-Site-Data"] = '"cache"'
+    return response
+
+
+@router.get("/auth/signed-out")
+async def signed_out_page(request: Request) -> Response:
+    """Where providers send people after signing out there."""
+    return _signed_out(request, None)
+
+
+async def _begin(session: WriteSession, rt: Runtime, request: Request, user: User, by: str) -> str:
+    """A new session in place of whatever the browser had: a token planted before the sign-in is worth nothing after it."""
+    if old := session_token(request, rt):
+        await sessions.end_session(session, old)
+    cookie = await sessions.begin_session(session, rt, user, request.headers.get("user-agent", ""))
+    await audit.note(session, rt, "signed_in", actor=user, detail=by)
+    return cookie
+
+
+def _welcome(request: Request, rt: Runtime, cookie: str) -> Response:
+    response = RedirectResponse(returning.wanted(request, rt) or "/", 303)
+    returning.forget(request, response, rt)
+    set_session_cookie(response, rt, cookie)
+    return response
+
+
+async def _provider_exit(rt: Runtime, user: User) -> str | None:
+    if not rt.settings.issuers:
+        return None
+    from refract.identity.oidc import documents, flow  # noqa: PLC0415 - only where an issuer is configured
+
+    provider = rt.part(documents.Providers).of(user.issuer)
+    try:
+        return flow.sign_out_url(rt, provider, (await provider.facts()).discovery) if provider is not None else None
+    except Unavailable:
+        return None  # they are signed out here, which is what they asked of us
+
+
+def _not_in(request: Request, why: RefractError) -> Response:
+    if not wants_page(request.headers):
+        raise why
+    return _sign_in_page(request, why)
+
+
+def _sign_in_page(request: Request, refused: RefractError | None = None) -> Response:
+    rt: Runtime = request.app.state.rt
+    return respond(
+        request,
+        None,
+        "signin.html",
+        status=refused.status if refused else 200,
+        page_title="Sign in",
+        providers=[{"name": one.shown_name, "href": f"/auth/oidc/{name}"} for name, one in rt.settings.issuers.items()],
+        links_enabled=rt.settings.signin_links_allowed,
+        reason=refused.message if refused else None,
+    )
+
+
+def _signed_out(request: Request, onward: str | None) -> Response:
+    return respond(request, None, "signed_out.html", page_title="Signed out", onward=onward)
+
+
+def _attempt_name(rt: Runtime) -> str:
+    return f"__Host-{ATTEMPT}" if rt.settings.https else ATTEMPT

@@ -1,0 +1,243 @@
+"""Stories on a real server in a real browser: what people come for, by mouse, by keyboard alone and without script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, Page, expect
+
+from tests.serving import Served, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PAYLOADS = [
+    "<script>window.ran=1</script>",
+    '"><img src=x onerror="window.ran=1">',
+    "'-window.ran=1-'",
+    "{{constructor.constructor('window.ran=1')()}}",
+    "</textarea></title></style><svg onload=window.ran=1>",
+]
+WATCH = """window.refused = [];
+document.addEventListener('securitypolicyviolation', (e) => refused.push(e.violatedDirective + ' ' + e.blockedURI))"""
+
+
+class Visit:
+    """A signed-in browser, and everything it complained about."""
+
+    def __init__(self, context: BrowserContext, page: Page, site: Served) -> None:
+        self.context = context
+        self.page = page
+        self.site = site
+        self.complaints: list[str] = []
+        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda wrong: self.complaints.append(str(wrong)))
+        page.on("request", lambda asked: self.complaints.append(asked.url) if not asked.url.startswith((site.url, "data:")) else None)
+
+    async def ask(self, method: str, path: str, *, stranger: bool = False, key: str | None = None, **body: Any) -> httpx.Response:
+        """As the page itself would ask, with the cookie and our origin; or as somebody else."""
+        cookies = "; ".join(f"{one['name']}={one['value']}" for one in await self.context.cookies())
+        headers = {"X-API-Key": key} if key else {} if stranger else {"Origin": self.site.url, "Cookie": cookies}
+        async with httpx.AsyncClient(base_url=self.site.url, headers=headers) as client:
+            return await client.request(method, path, json=body or None)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("stories") / "data") as served:
+        yield served
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def visit(chromium: Browser, site: Served) -> AsyncIterator[Visit]:
+    """One browser and one account for all stories, signed in by the link that the first start prints."""
+    context = await chromium.new_context(base_url=site.url, viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+    await context.add_init_script(WATCH)
+    page = await context.new_page()
+    await page.goto(site.signin_link)
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page).to_have_url(f"{site.url}/")
+    yield Visit(context, page, site)
+    await context.close()
+
+
+@pytest_asyncio.fixture(autouse=True, loop_scope="module")
+async def _silent(visit: Visit) -> AsyncIterator[None]:
+    """No story may leave an error in the console, a refusal of the policy, or a request to somewhere else."""
+    visit.complaints.clear()
+    yield
+    assert visit.complaints == []
+    assert await visit.page.evaluate("window.refused ?? []") == []
+
+
+async def test_the_first_link_takes_two_actions_after_signing_in(visit: Visit) -> None:
+    """Paste (the field has the focus), Enter: the link is there, to be copied."""
+    await visit.page.goto("/")
+    await visit.page.keyboard.insert_text("https://example.com/a/long/way?to=go")
+    await visit.page.keyboard.press("Enter")
+
+    await expect(visit.page.locator(".created")).to_contain_text("leads to example.com/a/long/way?to=go")
+    await expect(visit.page.locator(".created").get_by_role("button", name="Copy")).to_be_visible()
+
+
+async def test_a_missing_go_link_is_created_where_it_is_missed(visit: Visit) -> None:
+    answer = await visit.page.goto("/jira")
+    visit.complaints.clear()  # browsers report the status of the page itself
+    assert answer is not None
+    assert answer.status == 404
+    await visit.page.get_by_label("Where should it lead?").fill(f"{visit.site.url}/health?issue={{1}}")
+    await visit.page.get_by_role("button", name="Create /jira").click()
+    await expect(visit.page.locator("#field-destination-error")).to_contain_text("our own")  # no loops
+    visit.complaints.clear()
+    await visit.page.get_by_label("Long address").fill("https://issues.example.com/browse/{1}")
+    await visit.page.get_by_role("button", name="Create link").click()
+
+    await expect(visit.page.locator(".short-url")).to_contain_text("/jira")
+    await visit.page.locator("#try-path").fill("PROJ-1")
+    await expect(visit.page.locator("#try-out")).to_contain_text("issues.example.com/browse/PROJ-1")
+
+
+async def test_rename_in_the_drawer_disable_and_undo(visit: Visit) -> None:
+    await visit.page.goto("/app/links")
+    await visit.page.keyboard.press("j")
+    await visit.page.keyboard.press("e")
+    title = visit.page.locator("#drawer").get_by_label("Title")
+    await title.fill("Issue tracker")
+    await visit.page.locator("#drawer").get_by_role("button", name="Save").click()
+    await expect(visit.page.locator("#toasts")).to_contain_text("Saved /jira")
+    await expect(visit.page.locator(".link-says")).to_contain_text("Issue tracker")
+
+    await visit.page.get_by_role("button", name="Disable").click()
+    await expect(visit.page.locator(".link-title")).to_contain_text("Disabled")
+    await visit.page.locator("#toasts").get_by_role("button", name="Undo").click()
+    await expect(visit.page.locator(".link-title")).to_contain_text("Active")
+
+
+async def test_names_owners_and_history_on_the_page_of_a_link(visit: Visit) -> None:
+    await visit.page.get_by_label("Another name").fill("jira")
+    await expect(visit.page.locator("#name-state")).to_contain_text("in use")
+    await visit.page.get_by_label("Another name").fill("tickets")
+    await expect(visit.page.locator("#name-state")).to_contain_text("is free")
+    await visit.page.locator("#names").get_by_role("button", name="Add").click()
+    await expect(visit.page.locator("#names")).to_contain_text("/tickets")
+
+    await visit.page.get_by_label("Email of another owner").fill("nobody@example.com")
+    await visit.page.locator("#owners").get_by_role("button", name="Add").click()
+    await expect(visit.page.locator("#wrong-owner")).to_be_visible()
+    await expect(visit.page.get_by_label("Email of another owner")).to_have_value("nobody@example.com")
+    visit.complaints.clear()  # the answer's status, which is the refusal
+
+    await visit.page.locator("#history").get_by_role("button", name="Back to this version").last.click()
+    await expect(visit.page.locator("#toasts")).to_contain_text("Back to version 1")
+    await expect(visit.page.locator(".link-says")).to_have_count(0)
+
+
+async def test_delete_by_keyboard_and_take_it_back(visit: Visit) -> None:
+    await visit.page.goto("/app/links")
+    await visit.page.keyboard.press("j")
+    await visit.page.keyboard.type("x")
+    await expect(visit.page.locator("[data-bulk-bar]")).to_contain_text("1 ticked")
+    await visit.page.keyboard.type("#")
+    await expect(visit.page.locator("#toasts")).to_contain_text("Deleted 1 link")
+    await expect(visit.page.locator("[data-row]")).to_have_count(1)
+    await visit.page.locator("#toasts").get_by_role("button", name="Undo").last.click()
+    await expect(visit.page.locator("[data-row]")).to_have_count(2)
+
+
+async def test_the_omnibox_finds_opens_and_commands(visit: Visit) -> None:
+    await visit.page.keyboard.press("/")
+    await visit.page.keyboard.type("tick")
+    await expect(visit.page.locator(".omnibox-option").first).to_contain_text("Search links for “tick”")
+    await expect(visit.page.locator(".omnibox-option").nth(1)).to_contain_text("/tickets")
+    await visit.page.locator("#omnibox").fill("api k")
+    await expect(visit.page.locator(".omnibox-option", has_text="API keys")).to_be_visible()
+    await visit.page.keyboard.press("ArrowUp")
+    await visit.page.keyboard.press("Enter")
+    await expect(visit.page).to_have_url(re.compile("/app/settings#keys-section"))
+
+
+async def test_a_key_is_made_shown_once_and_revoked(visit: Visit) -> None:
+    await visit.page.get_by_label("Name", exact=True).fill("Story")
+    await visit.page.get_by_role("button", name="Create key").click()
+    key = await visit.page.locator("#new-key").inner_text()
+    assert (await visit.ask("GET", "/api/v1/me", key=key)).status_code == 200
+
+    await visit.page.goto("/app/settings")
+    assert key not in await visit.page.content()
+    await visit.page.locator(".key").get_by_text("Revoke").first.click()
+    await visit.page.get_by_role("button", name="Revoke key").click()
+    await expect(visit.page.locator(".key")).to_contain_text("Revoked")
+    assert (await visit.ask("GET", "/api/v1/me", key=key)).status_code == 401
+
+
+async def test_nothing_that_people_type_ever_runs(visit: Visit) -> None:
+    for number, payload in enumerate(PAYLOADS):
+        typed: dict[str, Any] = {"title": payload, "notes": payload, "names": [f"x{number}"], "tags": ["Tag"]}
+        made = await visit.ask("POST", "/api/v1/links", destination=f"https://example.com/{number}?{payload}#{payload}", **typed)
+        assert made.status_code == 201, made.text
+        assert (await visit.ask("POST", "/api/v1/keys", name=payload)).status_code == 201
+    links = (await visit.ask("GET", "/api/v1/links")).json()["items"]
+    pages = [
+        "/",
+        "/app/links",
+        "/app/tags",
+        "/app/settings",
+        "/app/links?q=" + PAYLOADS[0],
+        "/x0+",
+        "/app/links/new?destination=" + PAYLOADS[1],
+    ]
+    pages += [f"/app/links/{link['id']}" for link in links[:3]] + [f"/app/links/{links[0]['id']}/edit"]
+    for path in pages:
+        await visit.page.goto(path)
+        assert await visit.page.evaluate("window.ran") is None, path
+    await visit.page.goto("/app/settings")
+    for payload in PAYLOADS:
+        await visit.page.locator("#omnibox").fill(payload)
+        await expect(visit.page.locator(".omnibox-option").first).to_contain_text(payload)
+    await visit.page.locator("#omnibox").fill("window")
+    await expect(visit.page.locator(".omnibox-option").nth(2)).to_be_visible()
+    assert await visit.page.evaluate("window.ran") is None
+
+
+async def test_everything_works_without_script(chromium: Browser, visit: Visit) -> None:
+    context = await chromium.new_context(base_url=visit.site.url, java_script_enabled=False)
+    await context.add_cookies(await visit.context.cookies())  # type: ignore[arg-type]
+    page = await context.new_page()
+    await page.goto("/app/links/new")
+    await page.get_by_label("Long address").fill("https://example.com/plain/form")
+    await page.get_by_role("textbox", name="Name optional").fill("plain-form")
+    await page.get_by_role("button", name="Create link").click()
+    await expect(page.locator("#toasts")).to_contain_text("Made /plain-form")
+
+    await page.goto("/app/links")
+    await page.get_by_role("searchbox", name="Search names").fill("plain")
+    await page.get_by_role("button", name="Show").click()
+    await expect(page.locator("[data-row]")).to_have_count(1)
+    await page.get_by_label("Tick /plain-form").check()
+    await page.get_by_role("button", name="Disable").click()
+    await expect(page.locator("[data-row]")).to_contain_text("Disabled")
+    await page.locator("#toasts").get_by_role("button", name="Undo").click()
+    await expect(page.locator("[data-row]")).to_contain_text("Active")
+    await page.locator("#omnibox").fill("#Tag")
+    await page.get_by_role("button", name="Go").click()
+    await expect(page.locator("[data-row]")).to_have_count(len(PAYLOADS))
+    await context.close()
+
+
+async def test_browsers_get_a_keyword_with_suggestions_and_an_app_to_install(visit: Visit) -> None:
+    await visit.page.goto("/")
+    described = await visit.page.locator("link[rel=search]").get_attribute("href")
+    xml = await visit.ask("GET", described or "", stranger=True)
+    assert f'template="{visit.site.url}/app/go?q={{searchTerms}}"' in xml.text
+    assert (await visit.ask("GET", "/app/suggest?q=tick")).json()[1] == ["tickets"]
+    assert (await visit.ask("GET", "/app/suggest?q=tick", stranger=True)).json()[1] == []  # of public ones alone
+    assert (await visit.ask("GET", "/app/go?q=go/tickets PROJ-7")).headers["location"] == "/tickets/PROJ-7"
+    manifest = (await visit.ask("GET", "/manifest.webmanifest", stranger=True)).json()
+    for icon in manifest["icons"]:
+        assert (await visit.ask("GET", icon["src"], stranger=True)).status_code == 200
+    shared = await visit.ask("GET", f"{manifest['share_target']['action']}?text=Look https://example.com/s")
+    assert "destination=https%3A%2F%2Fexample.com%2Fs" in shared.headers["location"]

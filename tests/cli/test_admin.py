@@ -1,0 +1,37 @@
+"""`refract admin`, against a data directory of its own."""
+
+from pathlib import Path
+
+from tests import make
+from tests.redirect.outside import Outside
+from tests.serving import refract
+
+
+def test_people_from_the_terminal(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+
+    def admin(*words: str) -> tuple[int, str]:
+        done = refract("admin", *words, "--data-dir", str(data))
+        return done.returncode, done.stdout + done.stderr
+
+    assert refract("migrate", "--data-dir", str(data)).returncode == 0
+    outside = Outside(data)
+    ada = outside.write(lambda session, rt: make.person(session, rt, "ada"))
+    assert admin("promote", "ADA@example.com") == (0, "Ada is an administrator now.\n")
+    assert admin("suspend", str(ada.id)) == (0, "Ada is suspended.\n")
+    code, said = admin("list", "ada@")
+    assert (code, "suspended" in said, "admin" in said) == (0, True, True)
+    assert admin("restore", "ada@example.com")[0] == 0
+    assert admin("demote", "nobody@example.com")[0] == 1
+    assert admin("delete", "ada@example.com", "--yes") == (0, "The account is deleted.\n")
+    code, said = admin("delete", "ada@example.com", "--yes")
+    assert (code, "no active person" in said) == (1, True)
+
+
+def test_no_link_where_a_provider_is_configured(tmp_path: Path) -> None:
+    work = {"REFRACT_ISSUERS__WORK__URL": "https://id.test", "REFRACT_ISSUERS__WORK__CLIENT_ID": "refract"}
+    refused = refract("signin-link", "--data-dir", str(tmp_path / "data"), **work)
+    allowed = refract("signin-link", "--data-dir", str(tmp_path / "data"), **work, REFRACT_SIGNIN_LINKS="on")
+
+    assert (refused.returncode, "switched off" in refused.stderr) == (1, True)
+    assert allowed.stdout.startswith("http://127.0.0.1:8000/auth/sign-in/")

@@ -1,0 +1,96 @@
+"""Database users with no more rights than their role: made by one command, and enough to run on."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from sqlalchemy import make_url, text
+from sqlalchemy.exc import DBAPIError
+
+from refract.core.db import Database
+from refract.core.settings import Settings
+from tests.flows.test_clicks import eventually
+from tests.redirect.outside import Outside
+from tests.services_plugin import address_of
+from tests.serving import refract, serving
+
+ACCOUNTS = ("web", "redirect", "ingest")
+SECRET = "p'ss%40:word"
+
+
+def _run(url: str, scratch: Path, *statements: str) -> None:
+    async def go() -> None:
+        db = Database(Settings(data_dir=scratch, database_url=url))
+        try:
+            async with db.engine.connect() as connection:
+                plain = await connection.execution_options(isolation_level="AUTOCOMMIT")
+                for statement in statements:
+                    await plain.execute(text(statement.replace(":", "\\:")))
+        finally:
+            await db.close()
+
+    asyncio.run(go())
+
+
+@pytest.fixture(params=["postgresql", "mysql"])
+def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A database of its own, and the address of it for each user; everything is removed again."""
+    server, name, prefix = address_of(request.param), f"refract_least_{os.getpid()}", f"least{secrets.token_hex(3)}"
+    _run(server, tmp_path, f"CREATE DATABASE {name}")
+    mine = make_url(server).set(database=name)
+    owner = mine.render_as_string(hide_password=False)
+    made = refract(
+        "admin", "grants", "--apply", "--prefix", prefix, *(word for one in ACCOUNTS for word in ("--password", f"{one}={SECRET}")),
+        "--data-dir", str(tmp_path / "owner"), REFRACT_DATABASE_URL=owner,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    assert SECRET not in made.stdout
+    users = {one: mine.set(username=f"{prefix}_{one}", password=SECRET).render_as_string(hide_password=False) for one in ACCOUNTS}
+    yield {"owner": owner, **users}
+    drops = [f"DROP ROLE {prefix}_{one}" if request.param == "postgresql" else f"DROP USER {prefix}_{one}@'%'" for one in ACCOUNTS]
+    _run(server, tmp_path, f"DROP DATABASE {name}{' WITH (FORCE)' if request.param == 'postgresql' else ''}", *drops)
+
+
+def _may(url: str, scratch: Path, statement: str) -> bool:
+    try:
+        _run(url, scratch, statement)
+    except DBAPIError:
+        return False
+    return True
+
+
+def test_each_role_runs_on_a_user_that_can_do_no_more_than_it_needs(urls: dict[str, str], tmp_path: Path) -> None:
+    outside = Outside(tmp_path / "web", database_url=urls["web"])
+    node = tmp_path / "node"
+    with (
+        serving(tmp_path / "web", "--role", "web", REFRACT_DATABASE_URL=urls["web"]) as web,
+        serving(node, "--role", "ingest", REFRACT_DATABASE_URL=urls["ingest"]) as ingest,
+        serving(node, "--role", "redirect", REFRACT_DATABASE_URL=urls["redirect"]) as redirect,
+        httpx.Client() as client,
+    ):
+        link = outside.link(name="n")
+        assert [client.get(f"{redirect.url}/n").status_code for _ in range(3)] == [302] * 3
+        assert client.get(f"{redirect.url}/nothing").status_code == 404
+        eventually(lambda: outside.clicks(link.id) == 3)
+        for one in (web, ingest, redirect):
+            assert client.get(f"{one.url}/ready").json()["status"] == "ready", one.output
+        assert client.get(f"{web.url}/n").status_code == 302
+    for one in (web, ingest, redirect):
+        assert "denied" not in one.output.lower(), one.output
+
+    change = "UPDATE links SET title = 'x'"
+    click = "UPDATE link_totals SET bot_clicks = 0"
+    schema = "CREATE TABLE mine (id INT)"
+    rights = {one: [_may(urls[one], tmp_path, wish) for wish in ("SELECT * FROM links", change, click, schema)] for one in ACCOUNTS}
+    assert rights == {"web": [True, True, True, False], "ingest": [True, False, True, False], "redirect": [True, False, False, False]}
+
+
+def test_sqlite_has_no_users(tmp_path: Path) -> None:
+    done = refract("admin", "grants", "--data-dir", str(tmp_path / "data"))
+
+    assert done.returncode == 2
+    assert "SQLite has no users" in done.stderr

@@ -1,0 +1,64 @@
+"""One search over everything that is mine, and nothing of anybody else's; in a number of queries that does not grow."""
+
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+
+from refract.core.db import count_statements
+from refract.core.runtime import Runtime
+from refract.identity.models import Scope, User
+from refract.links import service
+from tests import make
+from tests.client import by_key
+
+
+async def _headers(rt: Runtime, user: User) -> dict[str, str]:
+    async with rt.db.write() as session:
+        return by_key(await make.key(session, rt, user, Scope.READ, Scope.WRITE))
+
+
+async def _found(client: AsyncClient, headers: dict[str, str], **query: Any) -> list[tuple[str, str]]:
+    answer = await client.get("/api/v1/search", headers=headers, params=query)
+    assert answer.status_code == 200, answer.text
+    return [(one["kind"], one["title"]) for one in answer.json()["items"]]
+
+
+async def test_links_and_lists_by_their_words_and_only_mine(rt: Runtime, client: AsyncClient, ada: User, bob: User) -> None:
+    mine, theirs = await _headers(rt, ada), await _headers(rt, bob)
+    for headers, name in ((mine, "plans"), (theirs, "plans-too")):
+        made = await client.post("/api/v1/links", headers=headers, json={"destination": "https://example.com/", "names": [name]})
+        assert made.status_code == 201
+        assert (await client.post("/api/v1/lists", headers=headers, json={"title": f"List of {name}"})).status_code == 201
+
+    assert await _found(client, mine, q="plans") == [("link", "/plans"), ("list", "List of plans")]
+    assert await _found(client, mine, q="plans", kinds="lists") == [("list", "List of plans")]
+    assert await _found(client, mine, q="nothing") == []
+    assert await _found(client, mine, q="%") == []
+
+
+@pytest.mark.parametrize("query", [{"q": ""}, {"q": "x", "kinds": "links,pigs"}, {"q": "x", "limit": 0}, {}])
+async def test_what_cannot_be_searched_is_said(rt: Runtime, client: AsyncClient, ada: User, query: dict[str, str]) -> None:
+    answer = await client.get("/api/v1/search", headers=await _headers(rt, ada), params=query)
+    assert answer.status_code == 422
+
+
+async def test_typing_and_the_table_cost_the_same_at_3_and_at_300_links(rt: Runtime, client: AsyncClient, ada: User) -> None:
+    headers = await _headers(rt, ada)
+    counts: list[list[int]] = []
+    made = 0
+    for total in (3, 300):
+        async with rt.db.write() as session:
+            wishes = [await make.wish(rt, f"https://example.com/{n}", names=[f"road-{n}"], tags=["x"]) for n in range(made, total)]
+            await service.create_links(session, make.space(rt), ada, wishes)
+        made = total
+        counts.append([])
+        for path in ("/app/omnibox?q=road", "/app/links?q=road", "/app/tags", "/"):
+            asked: list[str] = []
+            stop = count_statements(rt.db.reading_engine, asked.append)
+            answer = await client.get(path, headers=headers | {"Accept": "text/html"})
+            stop()
+            assert answer.status_code == 200
+            counts[-1].append(len([one for one in asked if one.startswith("SELECT")]))
+    assert counts[0] == counts[1]
+    assert max(counts[1]) <= 16

@@ -1,0 +1,46 @@
+"""What is meant by what is typed: pure."""
+
+import pytest
+
+from refract.home.typed import commands_for, go_path, read
+
+
+@pytest.mark.parametrize(
+    ("typed", "kind", "text"),
+    [
+        ("https://example.com/a?b=c#d", "shorten", "https://example.com/a?b=c#d"),
+        (" example.com/page ", "shorten", "https://example.com/page"),
+        ("http://localhost:8000/x", "shorten", "http://localhost:8000/x"),
+        ("ftp://example.com", "shorten", "ftp://example.com"),  # the form says why it cannot be
+        ("/roadmap", "open", "roadmap"),
+        ("/jira/PROJ-1", "open", "jira/PROJ-1"),
+        ("/a b", "search", "/a b"),
+        ("/", "search", "/"),
+        ("#planning", "tag", "planning"),
+        ("# engineering tools", "tag", "engineering tools"),
+        ("#", "search", "#"),
+        ("roadmap", "search", "roadmap"),
+        ("road map", "search", "road map"),
+        ("what is 1.5", "search", "what is 1.5"),
+        ("", "nothing", ""),
+        ("   ", "nothing", ""),
+    ],
+)
+def test_what_was_typed(typed: str, kind: str, text: str) -> None:
+    meaning = read(typed)
+    assert (meaning.kind, meaning.text) == (kind, text)
+
+
+def test_commands_are_called_by_the_beginnings_of_their_words_where_their_part_is_there() -> None:
+    assert [one.words for one in commands_for("set", ["settings"])] == ["Settings"]
+    assert [one.words for one in commands_for("jobs admin", ["admin"])] == ["Admin: jobs"]
+    assert commands_for("jobs", ["links"]) == []
+    assert commands_for("", ["links"]) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "path"),
+    [("roadmap", "roadmap"), ("go/roadmap", "roadmap"), ("/jira/PROJ-1", "jira/PROJ-1"), ("jira PROJ-1", "jira/PROJ-1"), ("  ", "")],
+)
+def test_the_path_behind_a_keyword(typed: str, path: str) -> None:
+    assert go_path(typed) == path

@@ -1,0 +1,12 @@
+"""What a provider claims about a person, made plain."""
+
+from typing import Any
+
+import pytest
+
+from refract.identity.oidc.accounts import plain
+
+
+@pytest.mark.parametrize("claim", [None, 7, ["a"], {"a": 1}, "", "\u200b\u2066", "\ud800"])
+def test_a_claim_that_says_nothing_is_empty(claim: Any) -> None:
+    assert plain(claim, 10) == ""

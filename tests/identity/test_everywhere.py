@@ -1,0 +1,132 @@
+"""What is withdrawn is withdrawn in every process; and no secret stays behind anywhere (S6)."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from httpx import AsyncClient
+
+from refract.app import Application
+from refract.core.clock import ManualClock
+from refract.core.db import Database
+from refract.core.ids import Snowflakes
+from refract.core.runtime import Runtime
+from refract.core.settings import Settings
+from refract.identity.models import User
+from tests import make
+from tests.access.identities import ISSUERS
+from tests.client import by_cookie, by_key, client_of, on_sqlite
+from tests.conftest import make_settings
+from tests.dump import dump
+from tests.identity.issuing import CLIENT, bearer, claims, publish, sign
+
+IP = "198.51.100.77"
+
+
+@pytest.fixture
+def settings(database: str, tmp_path: Path) -> Settings:
+    return make_settings(tmp_path / "data", database_url=database, issuers=ISSUERS, signin_links="on", trusted_proxies="127.0.0.1/32")
+
+
+@pytest.fixture
+async def elsewhere(rt: Runtime, clock: ManualClock) -> AsyncIterator[AsyncClient]:
+    """Another process on the same database, as far as it matters here: its own connections, its own memory."""
+    other = Runtime(settings=rt.settings, db=Database(rt.settings), clock=clock, ids=Snowflakes(2, clock), secret=rt.secret)
+    app = Application(other)
+    async with client_of(app) as client:
+        yield client
+    assert app.engine is not None
+    app.engine.spool.close()
+    await other.close()
+    await other.db.close()
+
+
+async def test_what_is_withdrawn_here_is_refused_there_with_the_next_request(
+    rt: Runtime, client: AsyncClient, elsewhere: AsyncClient, clock: ManualClock
+) -> None:
+    """A key, a session and a person: nothing is remembered for longer than a request, so a second is more than enough."""
+    await publish(rt)
+    async with rt.db.write() as session:
+        ada = await make.person(session, rt, "ada")
+        root = by_key(await make.key(session, rt, await make.admin(session, rt), *make.ALL))
+        here, there = [by_cookie(rt, await make.cookie(session, rt, ada)) for _ in range(2)]
+        keys = [by_key(await make.key(session, rt, ada)) for _ in range(2)]
+    token = bearer(sign(claims(clock.now(), sub="ada", aud=CLIENT)))
+
+    async def seen(headers: dict[str, str]) -> list[int]:
+        return [(await one.get("/api/v1/me", headers=headers)).status_code for one in (client, elsewhere)]
+
+    assert [await seen(one) for one in (here, there, *keys, token)] == [[200, 200]] * 5
+    listed = (await client.get("/api/v1/keys", headers=here)).json()["items"]
+    first = next(one for one in listed if keys[0]["X-API-Key"].startswith(one["prefix"]))
+    assert (await client.delete(f"/api/v1/keys/{first['id']}", headers=here)).status_code == 204
+    assert (await client.delete("/api/v1/me/sessions", headers=here)).status_code == 204
+    assert [await seen(one) for one in (keys[0], there, keys[1])] == [[401, 401], [401, 401], [200, 200]]
+    assert (await client.patch(f"/api/v1/admin/users/{ada.id}", headers=root, json={"status": "suspended"})).status_code == 200
+    assert [await seen(one) for one in (keys[1], here, token)] == [[401, 401]] * 3
+
+
+@on_sqlite
+async def test_no_secret_and_no_address_stays_behind(
+    rt: Runtime, app: Application, client: AsyncClient, clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """S6: a key, a cookie, a token, a sign-in link and an IP address go through every door; then everything that is kept is searched."""
+    await publish(rt)
+    async with rt.db.write() as session:
+        ada = await make.person(session, rt, "ada")
+        cookie = await make.cookie(session, rt, ada)
+        link = await make.signin_link(session, rt, ada)
+        await make.link(session, rt, ada, name="roadmap")
+        await make.link(session, rt, ada, name="hidden", visibility="secure")
+    made = await client.post("/api/v1/keys", headers=by_cookie(rt, cookie) | {"Idempotency-Key": "k"}, json={"name": "canary"})
+    key, token = made.json()["key"], sign(claims(clock.now(), sub="ada", aud=CLIENT))
+    secrets = [cookie, key, token, link.rpartition("/")[2]]
+    doors = [
+        "/",
+        "/roadmap",
+        "/roadmap+",
+        "/hidden",
+        "/api/v1/me",
+        "/api/v1/links",
+        "/app/settings",
+        "/auth/oidc/work",
+        "/nothing",
+        "/ready",
+    ]
+    for path in doors:
+        for headers in (by_cookie(rt, cookie), by_key(key), bearer(key), bearer(token)):
+            await client.get(path, headers=headers | {"X-Forwarded-For": IP, "User-Agent": "Test", "Referer": f"https://x.test/?k={key}"})
+    for wrong in (key[:-1] + "!", token + "x"):
+        await client.get("/api/v1/me", headers=bearer(wrong) | {"X-Forwarded-For": IP})
+    await client.get(f"/auth/oidc/work/callback?code={key}&state={token}", headers={"X-Forwarded-For": IP})
+    started = await client.get("/auth/oidc/work")
+    attempt = started.headers["set-cookie"].partition("=")[2].partition(";")[0]
+    out = await client.post(link, headers={"Origin": rt.settings.public_url, "Cookie": f"refract_sign_in={attempt}"})
+    assert out.status_code == 303
+    await app.api.state.key_usage.flush()
+    assert app.engine is not None
+
+    kept = await dump(rt) + json.dumps(capsys.readouterr())
+    for file in rt.settings.effective_spool_dir.rglob("*"):
+        kept += file.read_bytes().decode("latin-1") if file.is_file() else ""
+
+    assert [one[:12] for one in (*secrets, attempt, IP) if one in kept] == []
+    assert key[:16] in kept, "its first characters are kept, so the search would have found the rest"
+
+
+@on_sqlite
+async def test_the_profile_form_keeps_what_was_typed_and_says_what_is_wrong(rt: Runtime, client: AsyncClient) -> None:
+    async with rt.db.write() as session:
+        ada = await make.person(session, rt, "ada", nickname="Old")
+        browser = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}
+    form = {"nickname": "Countess", "bio": "", "avatar_url": "javascript:alert(1)", "time_zone": "Europe/Berlin", "language": "zh"}
+    wrong = await client.post("/app/settings/profile", headers=browser, data=form)
+    assert (wrong.status_code, "Countess" in wrong.text, "field-error" in wrong.text) == (422, True, True)
+    right = await client.post("/app/settings/profile", headers=browser, data=form | {"avatar_url": ""})
+    assert right.status_code == 303
+    unsure = await client.post("/app/settings/delete", headers=browser, data={"confirm": "yes"})
+    assert (unsure.status_code, "Type delete" in unsure.text) == (422, True)
+    async with rt.db.read() as reading:
+        row = await reading.get_one(User, ada.id)
+    assert (row.nickname, row.preferences) == ("Countess", {"language": "zh", "time_zone": "Europe/Berlin", "suggestions": False})
