@@ -23,7 +23,7 @@ from tools.servers import free_port
 from tools.services import VARIABLES
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
+PATIENCE = 180.0
 OPEN = {
     "REFRACT_SPOOL_READER": "elsewhere",
     "REFRACT_KEY_REQUESTS_PER_HOUR": "0",

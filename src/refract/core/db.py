@@ -15,7 +15,6 @@ from typing import Any, cast
 
 from sqlalchemy import URL, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
@@ -204,9 +203,14 @@ class Database:
 async def _undo(session: WriteSession) -> None:
     session.info.pop("after_commit", None)
     try:
-        await _through(session.rollback())
-    except (SQLAlchemyError, OSError):
+        await _through(_rolled_back(session))
+    except Exception:  # noqa: BLE001 - whatever a driver says of a connection that was taken away from under it
         await session.invalidate()  # the connection is gone, and with it the transaction
+
+
+async def _rolled_back(session: WriteSession) -> None:
+    async with asyncio.timeout(LOCK_WAIT_SECONDS):
+        await session.rollback()
 
 
 async def _through(work: Coroutine[Any, Any, None]) -> None:

@@ -133,8 +133,10 @@ class DirectPostgres(_DirectServer):
 
     def __init__(self, db: Database, connections: int) -> None:
         super().__init__(db, connections)
-        driver = db.engine.dialect.loaded_dbapi.asyncpg
-        self._errors = (driver.PostgresError, driver.InterfaceError, *_ANY)
+        adapter = db.engine.dialect.loaded_dbapi
+        driver = adapter.asyncpg
+        # The third is what it says of a connection that was taken away from under it, the last what a pool says that could not connect.
+        self._errors = (driver.PostgresError, driver.InterfaceError, driver.InternalClientError, adapter.Error, *_ANY)
 
     async def _fetch(self, connection: Any, statement: str, values: tuple[object, ...]) -> Sequence[Row]:
         found: Sequence[Row] = await connection.fetch(_numbered(statement), *values)

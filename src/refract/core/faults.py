@@ -15,6 +15,9 @@ _FULL_STATES = {"53100"}
 _FULL_NUMBERS = {1021, 1114, 3}
 _GONE_NUMBERS = {1040, 1053, 1152, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
 _GONE_PREFIXES = ("08", "57P", "53300")
+_DRIVERS = ("asyncpg", "asyncmy", "sqlalchemy.dialects.")
+_CONFUSED = {"InterfaceError", "InternalClientError"}
+"""What a driver says of a connection that was taken away from under it."""
 
 
 def meaning(error: BaseException) -> Unavailable | None:
@@ -23,9 +26,11 @@ def meaning(error: BaseException) -> Unavailable | None:
         return StoreBusy()
     if isinstance(error, OSError):
         return StoreFull() if error.errno == errno.ENOSPC else StoreUnavailable()
-    if isinstance(error, IntegrityError) or not isinstance(error, DBAPIError):
+    if isinstance(error, IntegrityError):
         return None
-    return _of_driver(error)
+    if isinstance(error, DBAPIError):
+        return _of_driver(error)
+    return _of_driver_itself(error) if type(error).__module__.startswith(_DRIVERS) else None
 
 
 def at_first_contact(url: URL, error: BaseException) -> RefractError | None:
@@ -40,6 +45,17 @@ def at_first_contact(url: URL, error: BaseException) -> RefractError | None:
     return ConfigurationError(
         problem=f"The database {where} cannot be used: {reason}.", remedy="Put that right, or correct REFRACT_DATABASE_URL."
     )
+
+
+def _of_driver_itself(error: BaseException) -> Unavailable | None:
+    """Of calls that go straight to the driver, whose errors nobody has translated."""
+    state, number, _ = _facts(error)
+    if state in _BUSY_STATES or number in _BUSY_NUMBERS:
+        return StoreBusy()
+    if state in _FULL_STATES or number in _FULL_NUMBERS:
+        return StoreFull()
+    gone = number in _GONE_NUMBERS or state.startswith(_GONE_PREFIXES) or type(error).__name__ in _CONFUSED
+    return StoreUnavailable() if gone else None
 
 
 def _of_driver(error: DBAPIError) -> Unavailable | None:

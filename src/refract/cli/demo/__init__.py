@@ -47,7 +47,7 @@ async def _fill(settings: Settings, days: int) -> str:
 
     The data directory is fresh, so nobody else makes ids, and those of the past can never meet one of the future: no lease is needed.
     """
-    clock = ManualClock(datetime.now(UTC) - timedelta(days=days))
+    clock = ManualClock(datetime.now(UTC) - timedelta(days=days, minutes=30))  # lists and items come last, and not from the future
     db = Database(settings)
     try:
         await migrations.upgrade(db)
