@@ -109,6 +109,21 @@ async def test_the_omnibox_finds_opens_and_commands(visit: Visit) -> None:
     await expect(visit.page).to_have_url(re.compile("/app/settings#keys-section"))
 
 
+async def test_a_link_that_is_off_says_so_and_leads_its_owner_to_it(visit: Visit) -> None:
+    link = (await visit.ask("POST", "/api/v1/links", destination="https://example.com/", names=["off-now"])).json()
+    assert (await visit.ask("POST", f"/api/v1/links/{link['id']}/disable")).status_code == 200
+    answer = await visit.page.goto("/off-now")
+    visit.complaints.clear()  # browsers report the status of the page itself
+    assert answer is not None
+    assert answer.status == 410
+    await visit.page.get_by_role("link", name="Manage this link").click()
+    await expect(visit.page).to_have_url(re.compile(f"/app/links/{link['id']}"))
+    await visit.page.get_by_role("button", name="Enable").click()
+    await visit.page.goto("/off-now+")
+    await expect(visit.page.get_by_role("link", name="Manage")).to_be_visible()
+    await visit.page.goto("/app/settings")
+
+
 async def test_a_key_is_made_shown_once_and_revoked(visit: Visit) -> None:
     await visit.page.get_by_label("Name", exact=True).fill("Story")
     await visit.page.get_by_role("button", name="Create key").click()
