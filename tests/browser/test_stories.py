@@ -138,13 +138,27 @@ async def test_a_key_is_made_shown_once_and_revoked(visit: Visit) -> None:
     assert (await visit.ask("GET", "/api/v1/me", key=key)).status_code == 401
 
 
+async def _hostile_list_and_item(visit: Visit, number: int, payload: str) -> str:
+    item = await visit.ask("POST", "/api/v1/items", text=f"{payload} {number}", enrich=False)
+    assert item.status_code == 201, item.text
+    drafted = (await visit.ask("POST", "/api/v1/lists", title=payload, description=payload)).json()
+    urls = [f"https://example.com/{number}?{payload}"]
+    assert (await visit.ask("POST", f"/api/v1/lists/{drafted['id']}/entries", urls=urls)).status_code < 300
+    published = await visit.ask("POST", f"/api/v1/lists/{drafted['id']}/publish", slug=f"hostile-{number}")
+    assert published.status_code == 200, published.text
+    return str(drafted["id"])
+
+
 async def test_nothing_that_people_type_ever_runs(visit: Visit) -> None:
+    lists = []
     for number, payload in enumerate(PAYLOADS):
         typed: dict[str, Any] = {"title": payload, "notes": payload, "names": [f"x{number}"], "tags": ["Tag"]}
         made = await visit.ask("POST", "/api/v1/links", destination=f"https://example.com/{number}?{payload}#{payload}", **typed)
         assert made.status_code == 201, made.text
         assert (await visit.ask("POST", "/api/v1/keys", name=payload)).status_code == 201
+        lists.append(await _hostile_list_and_item(visit, number, payload))
     links = (await visit.ask("GET", "/api/v1/links")).json()["items"]
+    items = (await visit.ask("GET", "/api/v1/library")).json()["items"]
     pages = [
         "/",
         "/app/links",
@@ -154,6 +168,16 @@ async def test_nothing_that_people_type_ever_runs(visit: Visit) -> None:
         "/x0+",
         "/app/links/new?destination=" + PAYLOADS[1],
     ]
+    pages += [
+        "/app/lists",
+        f"/app/lists/{lists[0]}",
+        "/app/library",
+        "/app/tags/mine",
+        "/app/search?q=window",
+        "/hostile-0",
+        "/hostile-4",
+    ]
+    pages += [f"/app/library/{item['id']}" for item in items[:2]]
     pages += [f"/app/links/{link['id']}" for link in links[:3]] + [f"/app/links/{links[0]['id']}/edit"]
     for path in pages:
         await visit.page.goto(path)
