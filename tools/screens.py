@@ -46,7 +46,7 @@ def photograph(browser: Browser, url: str, names: list[str]) -> list[Path]:
 def sheet(browser: Browser, pictures: list[Path]) -> Path:
     """All pictures on one page."""
     figures = "".join(
-        f'<figure style="margin:0"><img src="{one.name}" style="height:220px;border:1px solid #999"><figcaption>{html.escape(one.stem)}'
+        f'<figure style="margin:0"><img src="{one.name}" style="height:150px;border:1px solid #ccc"><figcaption>{html.escape(one.stem)}'
         "</figcaption></figure>"
         for one in sorted(pictures)
     )
@@ -55,7 +55,7 @@ def sheet(browser: Browser, pictures: list[Path]) -> Path:
     page = browser.new_page(viewport={"width": 1800, "height": 1000})
     page.goto(index.absolute().as_uri())
     DOCS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=DOCS / "sheet.jpg", full_page=True, type="jpeg", quality=60)
+    page.screenshot(path=DOCS / "sheet.jpg", full_page=True, type="jpeg", quality=55)
     page.close()
     return DOCS / "sheet.jpg"
 
