@@ -14,7 +14,7 @@ from refract.analytics.frames import LINK_CLICK, frame
 from refract.analytics.ingest import Ingester
 from refract.analytics.ship import ASK_LOST_SECONDS, Shipper
 from refract.analytics.spool import Spool
-from refract.analytics.spool_reader import only_ingester, spools
+from refract.analytics.spool_reader import Position, SpoolState, only_ingester, spools
 from refract.core.clock import ManualClock
 from refract.core.redis import AWAY_SECONDS, Redis, RedisAway
 from refract.core.runtime import Runtime
@@ -150,6 +150,35 @@ async def test_batches_that_overtake_each_other_wait_for_their_turn(fleet: Fleet
     entries = await first._understood(taken[0][1])
     assert await first._store(entries) == 3
     assert await second.round(10) == 9
+
+    spool.close()
+    await fleet.settled()
+
+
+@one_database
+async def test_what_was_lost_and_sent_again_is_stored_before_what_overtook_it(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody asks the database about each batch that waits: their number must not decide how long the one they wait for takes."""
+    spool = fleet.spool()
+    for _ in range(20):
+        fleet.clicks(5, spool)
+        await fleet.ship()
+    await fleet.redis.ask("FLUSHALL")
+    for _ in range(20):
+        fleet.clicks(5, spool)
+        await fleet.shipper.ship_all()
+    await fleet.ship()
+    asked = 0
+    original = Ingester.checkpoint
+
+    async def counting(self: Ingester, of: SpoolState) -> Position:
+        nonlocal asked
+        asked += 1
+        return await original(self, of)
+
+    monkeypatch.setattr(Ingester, "checkpoint", counting)
+    consumer = fleet.consumer()
+    assert await consumer.round(10) == 200
+    assert asked <= 2
 
     spool.close()
     await fleet.settled()

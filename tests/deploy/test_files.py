@@ -173,7 +173,7 @@ def _wait(port: int) -> None:
 
 def test_the_container_copies_what_there_is() -> None:
     told = (DEPLOY / "Containerfile").read_text()
-    copied = [word for line in re.findall(r"^COPY (?!--from)(.*)$", told, re.M) for word in line.split()[:-1]]
+    copied = [word for line in re.findall(r"^COPY (?!--from)(.*)$", told, re.MULTILINE) for word in line.split()[:-1]]
 
     assert "src" in copied
     assert [name for name in copied if not (DEPLOY.parent / name).exists()] == []
