@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from refract.analytics import stream
-from refract.analytics.consume import IDLE_MS, Consumer
+from refract.analytics.consume import IDLE_MS, TEND_SECONDS, Consumer, Entry
 from refract.analytics.figures import add_up
 from refract.analytics.frames import LINK_CLICK, frame
 from refract.analytics.ingest import Ingester
@@ -198,6 +198,31 @@ async def test_what_a_dead_consumer_had_another_takes_over(fleet: Fleet, monkeyp
 
     spool.close()
     await fleet.settled()
+
+
+@one_database
+async def test_a_consumer_that_has_been_at_it_for_a_while_takes_over_too(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rounds are as long as the pause between two looks at what others left: one must not use up the other's turn."""
+    monkeypatch.setattr("refract.analytics.consume.IDLE_MS", 1)
+    consumer = fleet.consumer()
+    read = consumer._read
+
+    async def waiting(block_ms: int) -> list[Entry]:
+        fleet.clock.advance(TEND_SECONDS)  # nothing came for so long
+        return await read(block_ms)
+
+    monkeypatch.setattr(consumer, "_read", waiting)
+    await consumer.round(1)
+    spool = fleet.spool()
+    fleet.clicks(6, spool)
+    await fleet.ship()
+    await fleet.redis.ask("XREADGROUP", "GROUP", stream.GROUP, "dead", "COUNT", 9, "STREAMS", stream.STREAM, ">")
+    await asyncio.sleep(0.01)
+    await consumer.round(1)
+    await consumer.round(1)
+
+    assert (await add_up(fleet.rt)).stored == 6
+    spool.close()
 
 
 @one_database

@@ -70,7 +70,8 @@ class Consumer:
         if not self._begun:
             await stream.begin(self._redis)
             self._begun = True
-        taken = await self._take_over() if self._due() else []
+        due = self._rt.clock.monotonic() >= self._tended + TEND_SECONDS
+        taken = await self._take_over() if due else []
         early = bool(self._early)
         new = await self._read(1 if early else block_ms)  # however many wait: what they wait for may be behind them
         known = {entry.id: entry for entry in (*self._early.values(), *taken, *new)}
@@ -78,12 +79,11 @@ class Consumer:
         self._asked.clear()
         stored = await self._store(sorted(known.values(), key=_order))
         if len(self._early) > MOST_EARLY:
-            self._early = dict(
-                sorted(self._early.items(), key=lambda item: _order(item[1]))[:MOST_EARLY]
-            )  # the others are taken over later
+            soonest = sorted(self._early.items(), key=lambda item: _order(item[1]))[:MOST_EARLY]
+            self._early = dict(soonest)  # the others are taken over later
         if self._early:
             await asyncio.sleep(EARLY_PAUSE)  # somebody else has what comes before them
-        if self._due():
+        if due:  # decided once: whoever waited for news for a second must not trim in place of taking over
             await self._tend()
         return stored
 
@@ -157,9 +157,6 @@ class Consumer:
 
     async def _acknowledge(self, ids: list[bytes]) -> None:
         await self._redis.ask("XACK", STREAM, GROUP, *ids, seconds=stream.SEND_SECONDS)
-
-    def _due(self) -> bool:
-        return self._rt.clock.monotonic() >= self._tended + TEND_SECONDS
 
     async def _tend(self) -> None:
         self._tended = self._rt.clock.monotonic()
