@@ -29,9 +29,11 @@ from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
 from refract.library import api as library_api
 from refract.library import leaving as library_leaving
+from refract.library import pages as library_pages
 from refract.links import api as links_api
 from refract.links import leaving as link_leaving
 from refract.links import pages as link_pages
+from refract.lists import adding
 from refract.lists import api as lists_api
 from refract.lists import leaving as list_leaving
 from refract.lists import pages as builder
@@ -79,7 +81,17 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 """
 
 
-PAGES = (health.router, assets.router, home_pages.router, identity_pages.router, link_pages.router, builder.router, admin_pages.router)
+PAGES = (
+    health.router,
+    assets.router,
+    home_pages.router,
+    identity_pages.router,
+    link_pages.router,
+    adding.router,
+    builder.router,
+    library_pages.router,
+    admin_pages.router,
+)
 API = (
     *identity_api.ROUTERS,
     *links_api.ROUTERS,
@@ -108,7 +120,7 @@ def build_api(rt: Runtime) -> FastAPI:
     )
     api.state.rt = rt
     api.state.pages = Pages(rt.settings.public_url)
-    api.state.areas = ["links", "lists", "tags", "settings", "admin"]
+    api.state.areas = ["links", "lists", "library", "tags", "settings", "admin"]
     api.state.key_usage = KeyUsage(rt)
     api.state.vitals = Vitals(rt)
     api.state.parts = PARTS

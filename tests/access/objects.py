@@ -31,7 +31,7 @@ from refract.lists.queries import entries_of
 from refract.names.models import Kind as NameKind
 from refract.names.queries import names_of
 from refract.tags import personal
-from refract.tags.models import TagAlias
+from refract.tags.models import SHARED_SPACE, Tag, TagAlias
 from refract.web.render import static
 from tests import make
 from tests.access.identities import World
@@ -226,6 +226,13 @@ async def a_personal_tag(world: World) -> str:
         target, source = tags[names[0]], tags["merged"]
         await vocabulary.merge_tags(session, world.rt.ids, world.owner.id, target.id, [source.id], now)
         return str(target.id)
+
+
+@object_for("/app/tags/{tag_id}")
+async def a_shared_tag(world: World) -> str:
+    await _link(world)
+    async with world.rt.db.read() as session:
+        return str(await session.scalar(select(Tag.id).where(Tag.key == "object", Tag.space == SHARED_SPACE)))
 
 
 @object_for("import_id")

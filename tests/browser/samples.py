@@ -8,7 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from refract.analytics.figures import Figures
+from refract.home.search import Hit, Kind
 from refract.jobs.models import Job
+from refract.library.reader import Reading
+from refract.library.shelf import Facets
 from refract.links.models import LinkState
 from refract.links.queries import LinkQuestion, TagCount
 from refract.links.safety_models import BlockedDomain
@@ -356,6 +359,51 @@ SHELF: dict[str, Any] = {
     "newer": 4,
 }
 
+HITS = [
+    (("link", "My links"), "/app/links?q=x", [Hit(Kind.LINK, 1, "/roadmap", "Q3 roadmap " * 20, "/app/links/1", None)]),
+    (("file-text", "Library"), "/app/library?q=x", [Hit(Kind.ITEM, 2, HOSTILE, HOSTILE, "/app/library/2", None)]),
+]
+AREAS = ["links", "lists", "library", "tags", "settings", "admin"]
+ITEM_TAGS = [{"id": "1", "name": "databases", "color": "#2F4BD6"}, {"id": "2", "name": HOSTILE, "color": "#B3261E"}]
+
+
+def item(number: int, title: str, **given: Any) -> dict[str, Any]:
+    """An item as the library shows it."""
+    fields: dict[str, Any] = {
+        "id": str(number), "text": f"{title}\n{HOSTILE}", "url": "https://www.example.com/articles/" + "engines/" * number, "title": title,
+        "summary": "What it is about, in a sentence or two that somebody wrote. " * 2, "type": "ARTICLE", "status": "READY_TO_CONFIRM",
+        "enrichment": "AI", "created_at": NOW, "updated_at": NOW, "confirmed_at": None, "tags": ITEM_TAGS, "suggestions": [],
+        "duplicate_of": None, "note": None, "failure": None, "version": 1,
+    }  # fmt: skip
+    return fields | given
+
+
+ITEMS = [
+    item(1, "How queues in PostgreSQL work", status="ARCHIVED", confirmed_at=NOW),
+    item(2, HOSTILE, status="ARCHIVED", url=None, summary=None, type="NOTE"),
+    item(3, "A title as long as a title may be " * 7, status="ARCHIVED", tags=[]),
+]
+QUEUE = [
+    item(4, "How queues in PostgreSQL work", duplicate_of="1"),
+    item(5, "", text="https://example.com/being-read", status="ENRICHING", summary=None),
+    item(6, HOSTILE, status="FAILED", failure="The address could not be reached. " + HOSTILE, url=None),
+]
+CHIPS = [
+    {"id": "1", "name": "databases", "existing": True, "percent": 92, "reason": "3 similar items have it", "chosen": True},
+    {"id": "2", "name": HOSTILE, "existing": False, "percent": 41, "reason": HOSTILE, "chosen": False},
+]
+FACETS = Facets(3, {"ARTICLE": 2, "NOTE": 1}, 1, [(TAG_ROWS[0], 12), (TAG_ROWS[1], 1)])
+LIBRARY: dict[str, Any] = {
+    "facets": FACETS, "tag": None, "kind": "", "untagged": False, "q": "", "filtered": False, "approximate": False, "waiting": 3,
+    "review_waiting": 3, "address": lambda **changes: "/app/library?" + "&".join(changes), "next_url": None, "first_url": None,
+}  # fmt: skip
+NO_FACETS = Facets(0, {"ARTICLE": 0, "NOTE": 0}, 0, [])
+READING = Reading(
+    "How queues work", "A. Writer", "example.com", "https://example.com/", "en", NOW,
+    "<h2>Heading</h2><p><a href='https://e.com/'>Link</a>.</p><pre>" + "code " * 50 + "</pre><ul><li>One</li></ul>", 900, 4,
+)  # fmt: skip
+MINE: dict[str, Any] = TAGS_PAGE | {"scope": "mine", "aliases": {"1": ["plans", "plan"]}}
+
 PAGES: dict[str, Page] = {
     "landing": page("landing.html", "Refract", path="/"),
     "landing-links-only": page("landing.html", "Refract", path="/", areas=["links", "settings"]),
@@ -420,6 +468,10 @@ PAGES: dict[str, Page] = {
     "lists": page("lists.html", "Lists", ADA, path="/app/lists", lists=[A_LIST, PUBLISHED, UNTITLED], **(LISTS | CLAIM)),
     "lists-empty": page("lists.html", "Lists", SAM, path="/app/lists", lists=[], **LISTS),
     "lists-stranger": page("lists.html", "Lists", path="/app/lists", lists=[A_LIST], errors=WRONG, values=TYPED, **LISTS),
+    "list-add": page("list_add.html", "Add to a list", ADA, path="/app/lists/add", url="https://example.com/", drafts=[A_LIST, UNTITLED]),
+    "list-add-wrong": page(
+        "list_add.html", "Add to a list", SAM, path="/app/lists/add", url="x", drafts=[], problem="That is not an address."
+    ),
     "list": page("list.html", "Reading for new people", ADA, path="/app/lists/1", list=A_LIST, **BUILDER),
     "list-stranger": page("list.html", "Untitled list", path="/app/lists/1", list=UNTITLED, errors=WRONG, values=TYPED, **BUILDER),
     "list-edition": page("list.html", "Reading for new people", SAM, path="/app/lists/1", list=A_LIST, **(BUILDER | {"settled": True})),
@@ -441,6 +493,50 @@ PAGES: dict[str, Page] = {
     "tags-wrong": page(
         "tags.html", "Tags", ADA, path="/app/tags", tags=TAG_ROWS, most=1, q="", **(TAGS_PAGE | {"wrong": ("2", "x", "That tag exists.")})
     ),
+    "tags-mine": page("tags.html", "Tags", SAM, path="/app/tags/mine", areas=AREAS, tags=TAG_ROWS, most=1284, q="", **MINE),
+    "library": page("library.html", "Library", ADA, path="/app/library", items=ITEMS, **LIBRARY),
+    "library-filtered": page(
+        "library.html",
+        "Library",
+        SAM,
+        path="/app/library",
+        items=ITEMS[:1],
+        **(LIBRARY | {"tag": "planning", "q": "x", "approximate": True}),
+    ),
+    "library-empty": page(
+        "library.html",
+        "Library",
+        SAM,
+        path="/app/library",
+        items=[],
+        errors={"text": "Nothing."},
+        **(LIBRARY | {"facets": NO_FACETS, "waiting": 0}),
+    ),
+    "library-nothing-found": page(
+        "library.html", "Library", SAM, path="/app/library", items=[], **(LIBRARY | {"filtered": True, "q": "x"})
+    ),
+    "library-waiting": page("library.html", "Library", SAM, path="/app/library", items=[], **(LIBRARY | {"facets": NO_FACETS})),
+    "review": page("review.html", "Review", ADA, path="/app/review", queue=QUEUE, item=QUEUE[0], chips=CHIPS, waiting=3, busy=False),
+    "review-reading": page("review.html", "Review", SAM, path="/app/review", queue=QUEUE, item=QUEUE[1], chips=[], waiting=3, busy=True),
+    "review-failed": page(
+        "review.html", "Review", SAM, path="/app/review", queue=QUEUE, item=QUEUE[2], chips=[], waiting=100, busy=False, problem="No."
+    ),
+    "review-done": page("review.html", "Review", SAM, path="/app/review", queue=[], item=None, chips=[], waiting=0, busy=False),
+    "item": page(
+        "item.html",
+        "How queues work",
+        ADA,
+        path="/app/library/1",
+        areas=AREAS,
+        item=ITEMS[0],
+        reading=READING,
+        similar=[{"id": "3", "title": "Another", "site": "example.org"}],
+    ),
+    "item-note": page(
+        "item.html", "Note", SAM, path="/app/library/2", item=ITEMS[1], reading=READING, similar=[], errors={"tags": "Too many."}
+    ),
+    "search": page("search.html", "Search", ADA, path="/app/search", q="x", groups=HITS, most=1),
+    "search-nothing": page("search.html", "Search", SAM, path="/app/search", q="x", groups=[], most=10),
     "tags-empty": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="", **TAGS_PAGE),
     "tags-nothing-found": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="x", **TAGS_PAGE),
     "admin": page(

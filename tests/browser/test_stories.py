@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import httpx
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, expect
+from playwright.async_api import Browser, expect
 
-from tests.serving import Served, serving
+from tests.browser.visiting import Visit, silent, site, visit
+
+__all__ = ["silent", "site", "visit"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -22,56 +21,6 @@ PAYLOADS = [
     "{{constructor.constructor('window.ran=1')()}}",
     "</textarea></title></style><svg onload=window.ran=1>",
 ]
-WATCH = """window.refused = [];
-document.addEventListener('securitypolicyviolation', (e) => refused.push(e.violatedDirective + ' ' + e.blockedURI))"""
-
-
-class Visit:
-    """A signed-in browser, and everything it complained about."""
-
-    def __init__(self, context: BrowserContext, page: Page, site: Served) -> None:
-        self.context = context
-        self.page = page
-        self.site = site
-        self.complaints: list[str] = []
-        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda wrong: self.complaints.append(str(wrong)))
-        page.on("request", lambda asked: self.complaints.append(asked.url) if not asked.url.startswith((site.url, "data:")) else None)
-
-    async def ask(self, method: str, path: str, *, stranger: bool = False, key: str | None = None, **body: Any) -> httpx.Response:
-        """As the page itself would ask, with the cookie and our origin; or as somebody else."""
-        cookies = "; ".join(f"{one['name']}={one['value']}" for one in await self.context.cookies())
-        headers = {"X-API-Key": key} if key else {} if stranger else {"Origin": self.site.url, "Cookie": cookies}
-        async with httpx.AsyncClient(base_url=self.site.url, headers=headers) as client:
-            return await client.request(method, path, json=body or None)
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("stories") / "data") as served:
-        yield served
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def visit(chromium: Browser, site: Served) -> AsyncIterator[Visit]:
-    """One browser and one account for all stories, signed in by the link that the first start prints."""
-    context = await chromium.new_context(base_url=site.url, viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
-    await context.add_init_script(WATCH)
-    page = await context.new_page()
-    await page.goto(site.signin_link)
-    await page.get_by_role("button", name="Sign in").click()
-    await expect(page).to_have_url(f"{site.url}/")
-    yield Visit(context, page, site)
-    await context.close()
-
-
-@pytest_asyncio.fixture(autouse=True, loop_scope="module")
-async def _silent(visit: Visit) -> AsyncIterator[None]:
-    """No story may leave an error in the console, a refusal of the policy, or a request to somewhere else."""
-    visit.complaints.clear()
-    yield
-    assert visit.complaints == []
-    assert await visit.page.evaluate("window.refused ?? []") == []
 
 
 async def test_the_first_link_takes_two_actions_after_signing_in(visit: Visit) -> None:
@@ -151,9 +100,9 @@ async def test_delete_by_keyboard_and_take_it_back(visit: Visit) -> None:
 async def test_the_omnibox_finds_opens_and_commands(visit: Visit) -> None:
     await visit.page.keyboard.press("/")
     await visit.page.keyboard.type("tick")
-    await expect(visit.page.locator(".omnibox-option").first).to_contain_text("Search links for “tick”")
+    await expect(visit.page.locator(".omnibox-option").first).to_contain_text("Search for “tick”")
     await expect(visit.page.locator(".omnibox-option").nth(1)).to_contain_text("/tickets")
-    await visit.page.locator("#omnibox").fill("api k")
+    await visit.page.locator("#omnibox").fill("keys")
     await expect(visit.page.locator(".omnibox-option", has_text="API keys")).to_be_visible()
     await visit.page.keyboard.press("ArrowUp")
     await visit.page.keyboard.press("Enter")
@@ -168,9 +117,9 @@ async def test_a_key_is_made_shown_once_and_revoked(visit: Visit) -> None:
 
     await visit.page.goto("/app/settings")
     assert key not in await visit.page.content()
-    await visit.page.locator(".key").get_by_text("Revoke").first.click()
+    await visit.page.locator("#keys-section .key").get_by_text("Revoke").first.click()
     await visit.page.get_by_role("button", name="Revoke key").click()
-    await expect(visit.page.locator(".key")).to_contain_text("Revoked")
+    await expect(visit.page.locator("#keys-section .key")).to_contain_text("Revoked")
     assert (await visit.ask("GET", "/api/v1/me", key=key)).status_code == 401
 
 

@@ -24,14 +24,18 @@ async def _found(client: AsyncClient, headers: dict[str, str], **query: Any) -> 
     return [(one["kind"], one["title"]) for one in answer.json()["items"]]
 
 
-async def test_links_and_lists_by_their_words_and_only_mine(rt: Runtime, client: AsyncClient, ada: User, bob: User) -> None:
+async def test_links_lists_and_items_by_their_words_and_only_mine(rt: Runtime, client: AsyncClient, ada: User, bob: User) -> None:
     mine, theirs = await _headers(rt, ada), await _headers(rt, bob)
     for headers, name in ((mine, "plans"), (theirs, "plans-too")):
         made = await client.post("/api/v1/links", headers=headers, json={"destination": "https://example.com/", "names": [name]})
         assert made.status_code == 201
         assert (await client.post("/api/v1/lists", headers=headers, json={"title": f"List of {name}"})).status_code == 201
 
-    assert await _found(client, mine, q="plans") == [("link", "/plans"), ("list", "List of plans")]
+        assert (
+            await client.post("/api/v1/items", headers=headers, json={"text": f"Thoughts on {name}", "enrich": False})
+        ).status_code == 201
+
+    assert await _found(client, mine, q="plans") == [("link", "/plans"), ("list", "List of plans"), ("item", "Thoughts on plans")]
     assert await _found(client, mine, q="plans", kinds="lists") == [("list", "List of plans")]
     assert await _found(client, mine, q="nothing") == []
     assert await _found(client, mine, q="%") == []

@@ -14,7 +14,7 @@ from refract.core.runtime import Runtime
 from refract.home import typed as reading
 from refract.home.search import Kind, search
 from refract.identity.actors import MaybeActor, Reader, Writer
-from refract.identity.rendering import respond_part
+from refract.identity.rendering import respond, respond_part
 from refract.identity.visitors import Actor
 from refract.links import pages as link_pages
 from refract.links import queries
@@ -24,7 +24,7 @@ from refract.tags.queries import TagSort, page_of_tags
 from refract.web.toolkit import Rt, page_router
 
 router = page_router()
-NAMES, LINKS, TAGS = 5, 5, 3
+NAMES, LINKS, TAGS, MOST = 5, 5, 3, 10
 Words = Annotated[str, Query(max_length=10_000)]
 
 
@@ -37,6 +37,8 @@ class Option:
     href: str | None = None
     note: str = ""
     sort: str = ""
+    post: str | None = None
+    """Where the box is sent instead, as `text`."""
 
 
 @router.get("/app/omnibox")
@@ -52,18 +54,22 @@ async def _options(rt: Runtime, actor: Actor, meaning: reading.Meaning, areas: l
     """The number of queries is the same whatever there is to find."""
     if meaning.kind == "shorten":
         rest = [Option("Shorten with a name of your own …", "square-pen", f"/app/links/new?{urlencode({'destination': meaning.text})}")]
+        if "library" in areas:
+            rest.append(Option("Save to the library", "bookmark-plus", post="/app/items"))
         found = await _found(rt, actor, meaning.text.split("://", 1)[-1].rstrip("/"), areas)
         return [Option(f"Shorten {meaning.text}", "link"), *rest, *found]
     if meaning.kind == "tag":
         return [Option(f"Links tagged {meaning.text}", "tag"), *await _tags(rt, actor, meaning.text)]
     names = await _names(rt, actor, meaning.text)
     exact = meaning.kind == "open" or any(name.words[1:].casefold() == meaning.text.casefold() for name in names)
-    first = Option(f"Open /{meaning.text}", "arrow-up-right") if exact else Option(f"Search links for “{meaning.text}”", "search")
+    first = Option(f"Open /{meaning.text}", "arrow-up-right") if exact else Option(f"Search for “{meaning.text}”", "search")
     names = [name for name in names if name.words[1:].casefold() != meaning.text.casefold()]
     if meaning.kind == "open":
         return [first, *names]
     found = await _found(rt, actor, meaning.text, areas)
     commands = [Option(one.words, one.icon, one.href, sort="Go to") for one in reading.commands_for(meaning.text, areas)]
+    if "library" in areas and " " in meaning.text:
+        commands.append(Option("Save this thought to the library", "bookmark-plus", post="/app/items", sort="Go to"))
     return [first, *names, *found, *await _tags(rt, actor, meaning.text), *commands]
 
 
@@ -73,12 +79,16 @@ async def _names(rt: Runtime, actor: Actor, text: str) -> list[Option]:
     return [Option(f"/{name}", "arrow-up-right", f"/{name}", _told(link), "Go there") for name, link in found]
 
 
-_ICONS = {Kind.LINK: ("link", "My links"), Kind.LIST: ("list-ordered", "My lists")}
+_ICONS = {Kind.LINK: ("link", "My links"), Kind.LIST: ("list-ordered", "My lists"), Kind.ITEM: ("file-text", "Library")}
+
+
+_MORE = {Kind.LINK: "/app/links", Kind.LIST: "/app/lists", Kind.ITEM: "/app/library"}
+_AREAS = {Kind.LINK: "links", Kind.LIST: "lists", Kind.ITEM: "library"}
 
 
 async def _found(rt: Runtime, actor: Actor, text: str, areas: Sequence[str]) -> list[Option]:
     """What is mine and has these words."""
-    kinds = [kind for kind in Kind if f"{kind}s" in areas]
+    kinds = [kind for kind in Kind if _AREAS[kind] in areas]
     return [
         Option(one.title, _ICONS[one.kind][0], one.href, one.note, _ICONS[one.kind][1])
         for one in await search(rt, actor, text, kinds, LINKS)
@@ -111,7 +121,16 @@ async def omnibox(request: Request, actor: Writer, rt: Rt, space: Space, q: Anno
         known = await queries.resolve(session, name) if " " not in meaning.text else None
     if known or meaning.kind == "open":
         return RedirectResponse(f"/{quote(meaning.text, safe='/%?=&+.-_~')}", 303)
-    return RedirectResponse(f"/app/links?{urlencode({'q': meaning.text[:200]})}", 303)
+    return RedirectResponse(f"/app/search?{urlencode({'q': meaning.text[:200]})}", 303)
+
+
+@router.get("/app/search")
+async def search_page(request: Request, actor: Reader, rt: Rt, q: Annotated[str, Query(max_length=200)] = "") -> Response:
+    """Everything of mine that has these words, kind by kind."""
+    areas = request.app.state.areas
+    found = await search(rt, actor, q, [kind for kind in Kind if _AREAS[kind] in areas], MOST)
+    groups = [(_ICONS[kind], f"{_MORE[kind]}?{urlencode({'q': q})}", [one for one in found if one.kind == kind]) for kind in Kind]
+    return respond(request, actor, "search.html", page_title="Search", q=q, groups=[group for group in groups if group[2]], most=MOST)
 
 
 @router.get("/app/go")
@@ -123,7 +142,7 @@ async def go(actor: Reader, rt: Rt, q: Words = "") -> Response:  # noqa: ARG001 
     async with rt.db.read() as session:
         known = await queries.resolve(session, path.split("/", 1)[0])
     if known is None and " " in q.strip():
-        return RedirectResponse(f"/app/links?{urlencode({'q': q.strip()[:200]})}", 303)
+        return RedirectResponse(f"/app/search?{urlencode({'q': q.strip()[:200]})}", 303)
     return RedirectResponse(f"/{quote(path, safe='/%+.-_~')}", 303)
 
 

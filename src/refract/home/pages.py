@@ -6,15 +6,21 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from refract.analytics.pages import today
+from refract.core.page import Cursors
 from refract.home import browser, omnibox
 from refract.identity.actors import MaybeActor
 from refract.identity.rendering import respond
+from refract.library.queries import count_pending
 from refract.links import pages as link_pages
+from refract.lists.access import Who
+from refract.lists.models import ListStatus
+from refract.lists.queries import page_of_lists
 from refract.web.reading import chapters
 from refract.web.toolkit import Rt, page_router
 
 router = page_router()
 LATEST = 8
+DRAFTS = 3
 
 
 @router.get("/")
@@ -25,7 +31,21 @@ async def start(request: Request, actor: MaybeActor, rt: Rt, created: Annotated[
     links = await link_pages.newest(rt, actor, LATEST)
     made = next((link for link in links if link["id"] == created), None)
     counted = await today(request, rt, actor) if links else None
-    return respond(request, actor, "home.html", page_title="Home", links=links, created=made, today=counted)
+    async with rt.db.read() as session:
+        waiting = await count_pending(session, actor.user.id)
+        drafts = await page_of_lists(session, Cursors(rt.secret), Who(actor.user.id), limit=DRAFTS, cursor=None, status=ListStatus.DRAFT)
+    return respond(
+        request,
+        actor,
+        "home.html",
+        page_title="Home",
+        links=links,
+        created=made,
+        today=counted,
+        waiting=waiting,
+        review_waiting=waiting,
+        drafts=[{"title": one.title, "href": f"/app/lists/{one.id}", "entries": count} for one, count, _ in drafts.items],
+    )
 
 
 @router.get("/api/docs")

@@ -7,6 +7,7 @@ from enum import StrEnum
 from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.identity.visitors import Actor
+from refract.library.shelf import items_matching
 from refract.links import pages as link_pages
 from refract.links import queries as links
 from refract.links.edge import who
@@ -22,6 +23,7 @@ class Kind(StrEnum):
 
     LINK = "link"
     LIST = "list"
+    ITEM = "item"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Hit:
 
 
 async def search(rt: Runtime, actor: Actor, q: str, kinds: Collection[Kind], most: int) -> list[Hit]:
-    """At most so many of each kind, the newest first, links before lists. The number of queries does not depend on what there is."""
+    """At most so many of each kind, links first, then lists, then items. The number of queries does not depend on what there is."""
     words = q.strip()[:200]
     if not words:
         return []
@@ -46,6 +48,8 @@ async def search(rt: Runtime, actor: Actor, q: str, kinds: Collection[Kind], mos
         found += await _links(rt, actor, words, most)
     if Kind.LIST in kinds:
         found += await _lists(rt, actor, words, most)
+    if Kind.ITEM in kinds:
+        found += await _items(rt, actor, words, most)
     return found
 
 
@@ -76,3 +80,9 @@ async def _lists(rt: Runtime, actor: Actor, words: str, most: int) -> list[Hit]:
         )
         for one, count, _views in page.items
     ]
+
+
+async def _items(rt: Runtime, actor: Actor, words: str, most: int) -> list[Hit]:
+    async with rt.db.read() as session:
+        found = await items_matching(session, actor.user.id, words, most)
+    return [Hit(Kind.ITEM, one.id, one.title or one.text[:80], one.site or "Note", f"/app/library/{one.id}", one.url) for one in found]

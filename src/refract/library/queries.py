@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import select, union_all
+from sqlalchemy import func, select, union_all
 
 from refract.core.db import ReadSession, WriteSession
 from refract.core.page import Cursors, Page, after
@@ -37,6 +37,12 @@ async def page_of_pending(
         wanted = wanted.where(after([Item.id], cursors.read(question, cursor), descending=True))
     rows = (await session.scalars(wanted.order_by(Item.id.desc()).limit(limit + 1))).all()
     return cursors.page(question, rows, limit, lambda item: [item.id])
+
+
+async def count_pending(session: ReadSession, user_id: int) -> int:
+    """How much waits, counted no further than anybody would read."""
+    some = select(Item.id).where(Item.user_id == user_id, Item.pending).limit(100).subquery()
+    return await session.scalar(select(func.count()).select_from(some)) or 0
 
 
 async def suggestions_of(session: ReadSession, item_ids: Sequence[int]) -> dict[int, list[Suggestion]]:

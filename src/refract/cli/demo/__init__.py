@@ -9,7 +9,9 @@ import typer
 from refract import migrations
 from refract.cli.common import DataDir, command_settings, namespace
 from refract.cli.demo.clicks import fill_clicks
+from refract.cli.demo.items import fill_items
 from refract.cli.demo.links import DAYS, fill_links
+from refract.cli.demo.lists import fill_lists
 from refract.core.clock import ManualClock
 from refract.core.db import Database
 from refract.core.errors import Conflict
@@ -33,29 +35,32 @@ def demo(
     data_dir: DataDir = None,
     days: Annotated[int, typer.Option("--days", min=7, max=365, help="How far back it reaches.")] = DAYS,
 ) -> None:
-    """Fill a fresh data directory with links, people, tags and clicks that look lived in."""
+    """Fill a fresh data directory with links, lists, items, people, tags and clicks that look lived in."""
     settings = command_settings(data_dir)
-    made, clicks = asyncio.run(_fill(settings, days))
-    typer.echo(f"{made} links and {clicks:,} clicks over {days} days in {settings.data_dir}.")
+    made = asyncio.run(_fill(settings, days))
+    typer.echo(f"{made} over {days} days in {settings.data_dir}.")
     typer.echo(f"Start it with: refract serve --data-dir {settings.data_dir}")
 
 
-async def _fill(settings: Settings, days: int) -> tuple[int, int]:
+async def _fill(settings: Settings, days: int) -> str:
     """Everything is made by the program's own services, on a clock that walks through the past.
 
     The data directory is fresh, so nobody else makes ids, and those of the past can never meet one of the future: no lease is needed.
     """
-    clock = ManualClock(datetime.now(UTC) - timedelta(days=days))
+    clock = ManualClock(datetime.now(UTC) - timedelta(days=days, minutes=30))  # lists and items come last, and not from the future
     db = Database(settings)
     try:
         await migrations.upgrade(db)
         ids = Snowflakes(0, clock, wait=clock.advance)
         rt = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings))
         people = await _people(rt, settings)
-        made = await fill_links(rt, clock, namespace(rt), people, days)
+        space = namespace(rt)
+        made = await fill_links(rt, clock, space, people, days)
+        lists = await fill_lists(rt, clock, space, people[0])
+        items = await fill_items(rt, clock, people[0])
         clicks = await fill_clicks(rt, made)
         await rt.close()
-        return len(made), clicks
+        return f"{len(made)} links, {lists} lists, {items} items and {clicks:,} clicks"
     finally:
         await db.close()
 

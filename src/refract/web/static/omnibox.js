@@ -34,6 +34,16 @@ for (const box of document.querySelectorAll("[data-omnibox]")) {
     option.scrollIntoView({ block: "nearest" });
   }
 
+  // Some lines are places, others send what is in the box somewhere else than Enter would.
+  function take(option) {
+    if (option.href) return location.assign(option.href);
+    if (option.dataset.post) {
+      box.action = option.dataset.post;
+      input.name = "text";
+    }
+    box.requestSubmit();
+  }
+
   async function ask() {
     const wanted = text();
     asking?.abort();
@@ -71,11 +81,11 @@ for (const box of document.querySelectorAll("[data-omnibox]")) {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       choose(all[(here + (event.key === "ArrowDown" ? 1 : all.length - 1)) % all.length]);
-    } else if (event.key === "Enter" && shown === text() && chosen()?.href) {
+    } else if (event.key === "Enter" && shown === text() && (chosen()?.href || chosen()?.dataset.post)) {
       event.preventDefault();
-      location.assign(chosen().href);
+      take(chosen());
     }
   });
   results.addEventListener("mousedown", (event) => event.preventDefault()); // the box keeps the focus
-  results.addEventListener("click", (event) => { if (event.target.closest("[data-omnibox-submit]")) box.requestSubmit(); });
+  results.addEventListener("click", (event) => { if (event.target.closest("[data-omnibox-submit]")) take(event.target.closest("[data-omnibox-submit]")); });
 }

@@ -1,0 +1,76 @@
+"""Lists of the demo: two that were published, one that is being built."""
+
+from dataclasses import dataclass
+
+from refract.core.clock import ManualClock
+from refract.core.errors import RefractError
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.lists import addresses, service
+from refract.lists.access import Who
+from refract.lists.metadata import Metadata
+from refract.lists.schemas import ListCreate
+from refract.names.service import Namespace
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One list, and what its pages say about themselves."""
+
+    title: str
+    about: str
+    slug: str
+    entries: tuple[tuple[str, str, str], ...]
+
+
+SAMPLES = (
+    Sample(
+        "Reading for new people",
+        "Start at the top. An hour a day, and by Friday you know how we work.",
+        "reading",
+        (
+            ("https://handbook.example.com/start", "Team handbook", "How we decide, write and meet."),
+            ("https://docs.example.com/platform/2026/roadmap", "Roadmap 2026", "What we do this year, and what we do not."),
+            ("https://www.w3.org/Provider/Style/URI", "Cool URIs don’t change", "Tim Berners-Lee, 1998. Still the best page about links."),
+            ("https://www.sqlite.org/whentouse.html", "Appropriate uses for SQLite", "Why one file is often enough."),
+            ("https://www.postgresql.org/docs/current/explicit-locking.html", "Explicit locking", "Read before you touch the queue."),
+        ),
+    ),
+    Sample(
+        "Talks worth an evening",
+        "Collected after the last three conferences.",
+        "talks",
+        (
+            ("https://speakers.example.com/2026/one-home", "One home for every link", "Ours, with slides."),
+            ("https://speakers.example.com/2026/queues", "A queue is a table", "Why we never ran a broker."),
+            ("https://speakers.example.com/2026/keyboard", "Everything by keyboard", "Interfaces for people in a hurry."),
+        ),
+    ),
+    Sample(
+        "Offsite: places to stay",
+        "",
+        "",
+        (
+            ("https://maps.example.com/place/lake-house", "Lake house", "Twelve beds, one long table."),
+            ("https://maps.example.com/place/old-mill", "The old mill", ""),
+        ),
+    ),
+)
+
+
+async def fill_lists(rt: Runtime, clock: ManualClock, space: Namespace, owner: User) -> int:
+    """Made and published by the program's own services; what pages say about themselves is made up."""
+    who = Who(owner.id)
+    for sample in SAMPLES:
+        found = await addresses.look_at(rt, [url for url, _, _ in sample.entries])
+        good = [one for one in found if not isinstance(one, RefractError)]
+        async with rt.db.write() as session:
+            made = await service.create_list(session, space, who, ListCreate(title=sample.title, description=sample.about or None))
+            entries = await service.add_entries(session, space, who, made.id, good)
+            for entry, (_, title, about) in zip(entries, sample.entries, strict=True):
+                await service.fill_entry(session, entry.id, Metadata(title=title, description=about or None), clock.now())
+            if sample.slug:
+                await service.wish_slug(session, space, who, made.id, sample.slug)
+                await service.publish(session, space, who, made.id)
+        clock.advance(60)
+    return len(SAMPLES)

@@ -1,0 +1,121 @@
+"""Stories of the library and of what belongs together, by keyboard alone where that is the promise."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser.visiting import Visit, silent, site, visit
+
+__all__ = ["silent", "site", "visit"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+THOUGHTS = 10
+
+
+async def _keep(visit: Visit, text: str, *tags: str) -> None:
+    answer = await visit.ask("POST", "/api/v1/items", text=text, enrich=False, new_tags=list(tags))
+    assert answer.status_code == 201, answer.text
+
+
+async def test_ten_items_are_reviewed_by_keyboard_only(visit: Visit) -> None:
+    await _keep(visit, "An engine burns fuel.", "engines")
+    for number in range(THOUGHTS):
+        answer = await visit.ask("POST", "/api/v1/items", text=f"Thought {number} about engines: they burn fuel.")
+        assert answer.status_code == 201
+    await visit.page.goto("/app/review")
+    for _ in range(60):  # until the assistant has described them all
+        if not await visit.page.locator("[data-queue] .tone-accent").count():
+            break
+        await visit.page.wait_for_timeout(500)
+        await visit.page.reload()
+    await expect(visit.page.locator("[data-queue]")).to_have_count(THOUGHTS)
+
+    for left in range(THOUGHTS - 1, 0, -1):
+        await visit.page.keyboard.press("y" if left % 2 else "1")
+        await visit.page.keyboard.press("Backspace" if left == 5 else "Enter")
+        await expect(visit.page.locator("[data-queue]")).to_have_count(left)
+        if left == 5:  # the discarded one comes back
+            await visit.page.keyboard.press("z")
+            await expect(visit.page.locator("[data-queue]")).to_have_count(left + 1)
+            await visit.page.keyboard.press("Enter")
+            await expect(visit.page.locator("[data-queue]")).to_have_count(left)
+    await visit.page.keyboard.press("Enter")
+    await expect(visit.page.get_by_role("heading", name="All done")).to_be_visible()
+
+    await visit.page.keyboard.press("g")
+    await visit.page.keyboard.press("i")
+    await expect(visit.page.locator(".item")).to_have_count(THOUGHTS + 1)
+
+
+async def test_the_library_finds_reads_and_changes(visit: Visit) -> None:
+    await _keep(visit, "The quick brown fox jumps over the lazy dog, and nobody writes it down.", "animals")
+    await visit.page.goto("/app/library")
+    await visit.page.locator("#filter-q").fill("brown fox")
+    await expect(visit.page.locator(".item")).to_have_count(1)
+    await visit.page.locator(".item-title a").click()
+    await expect(visit.page.locator(".prose")).to_contain_text("lazy dog")
+    await visit.page.get_by_text("Change", exact=True).click()
+    await visit.page.get_by_role("textbox", name="Tags").fill("animals, pangrams")
+    await visit.page.get_by_role("button", name="Save").click()
+    await expect(visit.page.locator("#edit .chips")).to_contain_text("pangrams")
+    await visit.page.get_by_role("button", name="Discard").click()
+    await expect(visit.page.locator("#toasts")).to_contain_text("Discarded")
+    await visit.page.locator("#toasts").get_by_role("button", name="Undo").click()
+    await expect(visit.page.locator(".prose")).to_contain_text("lazy dog")
+
+
+async def test_tags_are_merged_by_keyboard_and_by_dragging_and_taken_back(visit: Visit) -> None:
+    await _keep(visit, "One.", "colour")
+    await _keep(visit, "Two.", "color")
+    await visit.page.goto("/app/tags/mine?sort=name&q=col")
+    rows = visit.page.locator("[data-tag-row]")
+    await expect(rows).to_have_count(2)
+    for _ in range(2):
+        await visit.page.keyboard.press("j")
+        await visit.page.keyboard.press("x")
+    await visit.page.keyboard.press("m")
+    await expect(visit.page.locator("#toasts")).to_contain_text("Merged into color")
+    await visit.page.locator("#toasts").get_by_role("button", name="Undo").click()
+    await visit.page.goto("/app/tags/mine?sort=name&q=col")
+    await expect(rows).to_have_count(2)
+
+    await rows.nth(0).drag_to(rows.nth(1))
+    await expect(visit.page.locator("#toasts")).to_contain_text("Merged into colour")
+
+
+async def test_an_item_becomes_a_link_and_the_link_an_entry_of_a_list(visit: Visit) -> None:
+    await _keep(visit, "https://example.com/worth/keeping")
+    await visit.page.goto("/app/library?q=keeping")
+    await visit.page.get_by_role("link", name="Shorten").click()
+    drawer = visit.page.locator("#drawer")
+    await expect(drawer.get_by_label("Long address")).to_have_value("https://example.com/worth/keeping")
+    await drawer.get_by_role("textbox", name="Name optional").fill("keeper")
+    await expect(drawer.locator("#name-state")).to_have_text("/keeper is free.")
+    await drawer.get_by_role("button", name="Create link").click()
+    await expect(visit.page.locator("h1")).to_contain_text("keeper")
+
+    await visit.page.get_by_role("link", name="Add to a list").click()
+    await visit.page.locator("#drawer").get_by_label("Its title").fill("Worth it")
+    await visit.page.locator("#drawer").get_by_role("button", name="Add").click()
+    await expect(visit.page.get_by_role("heading", name="Worth it")).to_be_visible()
+    await expect(visit.page.locator(".entry")).to_contain_text("Follows your link")
+
+    await visit.page.locator("#omnibox").fill("worth")
+    await visit.page.keyboard.press("Enter")
+    await expect(visit.page).to_have_url(re.compile("/app/search"))
+    await expect(visit.page.locator(".hits")).to_have_count(3)
+    visit.complaints.clear()  # leaving a page ends the question that the omnibox had just asked
+
+
+async def test_the_omnibox_saves_to_the_library(visit: Visit) -> None:
+    await visit.page.goto("/app/links")
+    await visit.page.locator("#omnibox").fill("https://example.com/for/later")
+    await expect(visit.page.locator(".omnibox-option", has_text="Save to the library")).to_be_visible()
+    await visit.page.keyboard.press("ArrowDown")
+    await visit.page.keyboard.press("ArrowDown")
+    await visit.page.keyboard.press("Enter")
+    await expect(visit.page).to_have_url(re.compile("/app/review"))
+    await expect(visit.page.locator("[data-queue]")).to_contain_text("example.com/for/later")
