@@ -1,6 +1,7 @@
 """`make screens`: a photograph of every screen, on a phone and on a desk, by day and by night, and one sheet with all of them.
 
-The screens are the templates with the sample data of the browser tests. Files go to `screens/`, which git ignores.
+The screens are the templates with the sample data of the browser tests. Files go to `screens/`, which git ignores; the sheet goes to
+`docs/screens/`, beside three pictures of a server that `refract demo` has filled (`--demo`), which the README shows.
 """
 
 import argparse
@@ -9,14 +10,19 @@ import os
 import threading
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import uvicorn
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from tests.browser.gallery import gallery
 from tests.browser.samples import PAGES
+from tests.serving import free_port, refract, serving
 
 OUT = Path("screens")
+DOCS = Path("docs/screens")
+NAME = "go.example.com"
+BEST = (("home", "/", "light"), ("link", "/app/links?sort=clicks", "light"), ("review", "/app/review", "dark"))
 SIZES = {"phone": (320, 640), "desk": (1280, 800)}
 THEMES = ("light", "dark")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"]
@@ -40,7 +46,7 @@ def photograph(browser: Browser, url: str, names: list[str]) -> list[Path]:
 def sheet(browser: Browser, pictures: list[Path]) -> Path:
     """All pictures on one page."""
     figures = "".join(
-        f'<figure style="margin:0"><img src="{one.name}" style="height:220px;border:1px solid #999"><figcaption>{html.escape(one.stem)}'
+        f'<figure style="margin:0"><img src="{one.name}" style="height:150px;border:1px solid #ccc"><figcaption>{html.escape(one.stem)}'
         "</figcaption></figure>"
         for one in sorted(pictures)
     )
@@ -48,15 +54,54 @@ def sheet(browser: Browser, pictures: list[Path]) -> Path:
     index.write_text(f'<body style="font:12px sans-serif;display:flex;flex-wrap:wrap;gap:12px;margin:12px">{figures}')
     page = browser.new_page(viewport={"width": 1800, "height": 1000})
     page.goto(index.absolute().as_uri())
-    page.screenshot(path=OUT / "sheet.png", full_page=True)
+    DOCS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=DOCS / "sheet.jpg", full_page=True, type="jpeg", quality=55)
     page.close()
-    return OUT / "sheet.png"
+    return DOCS / "sheet.jpg"
+
+
+def lived_in(directory: Path) -> None:
+    """The three screens that say most, on a server with a quarter's work in it and a name of its own."""
+    data = directory / "data"
+    refract("demo", "--data-dir", str(data))
+    port = free_port()
+    with (
+        serving(data, port=port, REFRACT_BASE_URL=f"http://{NAME}") as server,
+        sync_playwright() as playwright,
+    ):
+        browser = launch(playwright, f"--host-resolver-rules=MAP {NAME}:80 127.0.0.1:{server.port}")
+        context = browser.new_context(viewport={"width": 1280, "height": 800}, device_scale_factor=1)
+        page = context.new_page()
+        link = refract("signin-link", "--data-dir", str(data), REFRACT_BASE_URL=f"http://{NAME}").stdout.strip()
+        page.goto(link)
+        page.get_by_role("button", name="Sign in").click()
+        for name, path, theme in BEST:
+            page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+            page.goto(f"http://{NAME}{path}", wait_until="load")
+            if path == "/app/links?sort=clicks":
+                page.locator("[data-row-open]").first.click()
+            page.wait_for_timeout(1_500)
+            page.screenshot(path=DOCS / f"{name}.png")
+        browser.close()
+
+
+def launch(playwright: Playwright, *more: str) -> Browser:
+    return playwright.chromium.launch(
+        executable_path=os.environ.get("REFRACT_TEST_CHROMIUM", "/usr/bin/chromium"), chromium_sandbox=False, args=[*ARGUMENTS, *more]
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make screens", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="which screens; left out: all")
-    chosen = parser.parse_args().names or list(PAGES)
+    parser.add_argument("--demo", action="store_true", help="photograph a server with the demo's data instead")
+    options = parser.parse_args()
+    chosen = options.names or list(PAGES)
+    if options.demo:
+        DOCS.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory() as directory:
+            lived_in(Path(directory))
+        return
     OUT.mkdir(exist_ok=True)
     server = uvicorn.Server(uvicorn.Config(gallery(), host="127.0.0.1", port=0, log_level="warning"))
     serving = threading.Thread(target=server.run, daemon=True)
@@ -65,9 +110,7 @@ def main() -> None:
         time.sleep(0.05)
     port = server.servers[0].sockets[0].getsockname()[1]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=os.environ.get("REFRACT_TEST_CHROMIUM", "/usr/bin/chromium"), chromium_sandbox=False, args=ARGUMENTS
-        )
+        browser = launch(playwright)
         pictures = photograph(browser, f"http://127.0.0.1:{port}", chosen)
         print(f"{len(pictures)} pictures of {len(chosen)} screens; all of them on {sheet(browser, pictures)}")
         browser.close()

@@ -455,7 +455,7 @@ PAGES: dict[str, Page] = {
     "settings-new-key": page("settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY, **SETTINGS),
     "admin-people": page("admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=PEOPLE, q="", **TURNING),
     "admin-people-none": page(
-        "admin_people.html", "People", ADA, path="/app/admin/people", people=[], q="nobody", problem="No.", **TURNING
+        "admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=[], q="nobody", problem="No.", **TURNING
     ),
     "admin-audit": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=AUDIT, **TURNING),
     "admin-audit-none": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=[], **TURNING),

@@ -181,7 +181,7 @@ async def test_everything_works_as_plain_forms_without_script(chromium: Browser,
     await page.locator(".key").first.get_by_text("Revoke").first.click()
     await expect(page.get_by_role("button", name="Revoke key").first).to_be_visible()
     await page.locator(".menu summary").click()
-    await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    await expect(page.get_by_role("button", name="Sign out", exact=True)).to_be_visible()
     await context.close()
 
 

@@ -109,6 +109,21 @@ async def test_the_omnibox_finds_opens_and_commands(visit: Visit) -> None:
     await expect(visit.page).to_have_url(re.compile("/app/settings#keys-section"))
 
 
+async def test_a_link_that_is_off_says_so_and_leads_its_owner_to_it(visit: Visit) -> None:
+    link = (await visit.ask("POST", "/api/v1/links", destination="https://example.com/", names=["off-now"])).json()
+    assert (await visit.ask("POST", f"/api/v1/links/{link['id']}/disable")).status_code == 200
+    answer = await visit.page.goto("/off-now")
+    visit.complaints.clear()  # browsers report the status of the page itself
+    assert answer is not None
+    assert answer.status == 410
+    await visit.page.get_by_role("link", name="Manage this link").click()
+    await expect(visit.page).to_have_url(re.compile(f"/app/links/{link['id']}"))
+    await visit.page.get_by_role("button", name="Enable").click()
+    await visit.page.goto("/off-now+")
+    await expect(visit.page.get_by_role("link", name="Manage")).to_be_visible()
+    await visit.page.goto("/app/settings")
+
+
 async def test_a_key_is_made_shown_once_and_revoked(visit: Visit) -> None:
     await visit.page.get_by_label("Name", exact=True).fill("Story")
     await visit.page.get_by_role("button", name="Create key").click()
@@ -123,13 +138,27 @@ async def test_a_key_is_made_shown_once_and_revoked(visit: Visit) -> None:
     assert (await visit.ask("GET", "/api/v1/me", key=key)).status_code == 401
 
 
+async def _hostile_list_and_item(visit: Visit, number: int, payload: str) -> str:
+    item = await visit.ask("POST", "/api/v1/items", text=f"{payload} {number}", enrich=False)
+    assert item.status_code == 201, item.text
+    drafted = (await visit.ask("POST", "/api/v1/lists", title=payload, description=payload)).json()
+    urls = [f"https://example.com/{number}?{payload}"]
+    assert (await visit.ask("POST", f"/api/v1/lists/{drafted['id']}/entries", urls=urls)).status_code < 300
+    published = await visit.ask("POST", f"/api/v1/lists/{drafted['id']}/publish", slug=f"hostile-{number}")
+    assert published.status_code == 200, published.text
+    return str(drafted["id"])
+
+
 async def test_nothing_that_people_type_ever_runs(visit: Visit) -> None:
+    lists = []
     for number, payload in enumerate(PAYLOADS):
         typed: dict[str, Any] = {"title": payload, "notes": payload, "names": [f"x{number}"], "tags": ["Tag"]}
         made = await visit.ask("POST", "/api/v1/links", destination=f"https://example.com/{number}?{payload}#{payload}", **typed)
         assert made.status_code == 201, made.text
         assert (await visit.ask("POST", "/api/v1/keys", name=payload)).status_code == 201
+        lists.append(await _hostile_list_and_item(visit, number, payload))
     links = (await visit.ask("GET", "/api/v1/links")).json()["items"]
+    items = (await visit.ask("GET", "/api/v1/library")).json()["items"]
     pages = [
         "/",
         "/app/links",
@@ -139,6 +168,16 @@ async def test_nothing_that_people_type_ever_runs(visit: Visit) -> None:
         "/x0+",
         "/app/links/new?destination=" + PAYLOADS[1],
     ]
+    pages += [
+        "/app/lists",
+        f"/app/lists/{lists[0]}",
+        "/app/library",
+        "/app/tags/mine",
+        "/app/search?q=window",
+        "/hostile-0",
+        "/hostile-4",
+    ]
+    pages += [f"/app/library/{item['id']}" for item in items[:2]]
     pages += [f"/app/links/{link['id']}" for link in links[:3]] + [f"/app/links/{links[0]['id']}/edit"]
     for path in pages:
         await visit.page.goto(path)

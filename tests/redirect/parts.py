@@ -67,6 +67,9 @@ class PlainSurface:
     def network(self, scope: Scope) -> str:
         return Request(scope).headers.get("x-network", "here")
 
+    async def manage_url(self, visitor: Visitor | None, found: Found) -> str | None:  # noqa: ARG002 - nobody manages anything here
+        return None
+
     def page(self, scope: Scope, visitor: Visitor | None, template: str, *, status: int, page_title: str, **context: Any) -> Response:
         facts = {"template": template, "path": scope["path"], "title": page_title, "user": visitor.user.id if visitor else None}
         body = json.dumps(facts | context, default=str)

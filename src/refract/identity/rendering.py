@@ -1,5 +1,6 @@
 """Pages as a person sees them: who is signed in, the proof of origin for forms, the frame round the content."""
 
+import gzip
 import secrets
 from typing import Any
 
@@ -13,6 +14,7 @@ from refract.web import csrf, flash
 from refract.web.render import Pages
 
 VISIT = "refract_visit"
+_WORTH_COMPRESSING = 1_000
 
 
 def visit_cookie(request: Request) -> str | None:
@@ -41,7 +43,7 @@ def respond(
     said = flash.heard(request, rt)
     visit = bound or visit_cookie(request) or secrets.token_urlsafe(16)
     html = _render(request, actor, template, visit, status=status, page_title=page_title, toasts=[said] if said else [], **context)
-    response = HTMLResponse(html, status)
+    response = _sent(request, html, status)
     if said:
         flash.forget(request, response, rt)
     if (actor is None or session_token(request, rt) is None) and bound is None and visit_cookie(request) is None:
@@ -53,7 +55,15 @@ def respond_part(
     request: Request, actor: Actor | None, template: str, *, status: int = 200, bound: str = "", **context: Any
 ) -> HTMLResponse:
     """A piece of a page, for a page that is already there."""
-    return HTMLResponse(_render(request, actor, template, bound, page_title="", **context), status)
+    return _sent(request, _render(request, actor, template, bound, page_title="", **context), status)
+
+
+def _sent(request: Request, html: str, status: int) -> HTMLResponse:
+    """Compressed where the browser can read it and it pays. What is secret in a page is masked, so its size tells nothing."""
+    body = html.encode()
+    if len(body) < _WORTH_COMPRESSING or "gzip" not in request.headers.get("accept-encoding", ""):
+        return HTMLResponse(body, status, headers={"Vary": "Accept-Encoding"})
+    return HTMLResponse(gzip.compress(body, 5, mtime=0), status, headers={"Vary": "Accept-Encoding", "Content-Encoding": "gzip"})
 
 
 def _render(request: Request, actor: Actor | None, template: str, visit: str, **context: Any) -> str:

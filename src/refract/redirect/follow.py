@@ -182,6 +182,7 @@ class _Request:
             link=link,
             qr_url=address,
             qr_png_url=f"{address}?format=png&size=512",
+            manage_url=await self._surface.manage_url(await self._who(), found),
         )
 
     def _qr(self, found: Found) -> Response:
@@ -211,6 +212,7 @@ class _Request:
             name=found.name,
             state=state,
             since=found.expires_at if state == "expired" else None,
+            manage_url=await self._surface.manage_url(await self._who(), found),
         )
 
     async def _missing(self) -> Response:

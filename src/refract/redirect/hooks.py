@@ -24,6 +24,9 @@ class Surface(Protocol):
     def network(self, scope: Scope) -> str:
         """The network a request comes from, as far as misses are counted by it."""
 
+    async def manage_url(self, visitor: Visitor | None, found: Found) -> str | None:
+        """Where the visitor can change what was found, if they may."""
+
     def page(self, scope: Scope, visitor: Visitor | None, template: str, *, status: int, page_title: str, **context: Any) -> Response: ...
 
 

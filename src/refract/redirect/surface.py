@@ -8,10 +8,15 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from refract.core.address import TrustedProxies, network_of
+from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
+from refract.identity.access import Right
 from refract.identity.rendering import respond
 from refract.identity.visitors import Actor, who_asks
-from refract.redirect.resolve import Visitor
+from refract.links.access import Who
+from refract.links.errors import LinkNotFound, NotYours
+from refract.links.queries import view_link
+from refract.redirect.resolve import Found, Visitor
 
 
 class WebSurface:
@@ -29,6 +34,16 @@ class WebSurface:
         peer = scope["client"][0] if scope.get("client") else ""
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         return network_of(self._proxies.client(peer, forwarded)).hex()
+
+    async def manage_url(self, visitor: Visitor | None, found: Found) -> str | None:
+        if not isinstance(visitor, Actor) or found.kind != "link":
+            return None
+        try:
+            async with self._rt.db.read() as session:
+                await view_link(session, Who(visitor.user.id, visitor.is_admin), found.id, Right.EDIT)
+        except (LinkNotFound, NotYours, Unavailable):
+            return None
+        return f"/app/links/{found.id}"
 
     def page(self, scope: Scope, visitor: Visitor | None, template: str, *, status: int, page_title: str, **context: Any) -> Response:
         actor = visitor if isinstance(visitor, Actor) else None

@@ -71,10 +71,7 @@ for (const box of document.querySelectorAll("[data-omnibox]")) {
   input.addEventListener("focus", () => { if (text()) ask(); });
   input.addEventListener("blur", () => setTimeout(() => open(false), 150));
   input.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !results.hidden) {
-      event.stopPropagation();
-      return open(false);
-    }
+    if (event.key === "Escape") return open(false); // app.js leaves the field
     if (results.hidden) return;
     const all = options();
     const here = all.indexOf(chosen());
