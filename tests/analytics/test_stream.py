@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from refract.analytics import stream
-from refract.analytics.consume import IDLE_MS, Consumer
+from refract.analytics.consume import IDLE_MS, TEND_SECONDS, Consumer, Entry
 from refract.analytics.figures import add_up
 from refract.analytics.frames import LINK_CLICK, frame
 from refract.analytics.ingest import Ingester
 from refract.analytics.ship import ASK_LOST_SECONDS, Shipper
 from refract.analytics.spool import Spool
-from refract.analytics.spool_reader import only_ingester, spools
+from refract.analytics.spool_reader import Position, SpoolState, only_ingester, spools
 from refract.core.clock import ManualClock
 from refract.core.redis import AWAY_SECONDS, Redis, RedisAway
 from refract.core.runtime import Runtime
@@ -156,6 +156,35 @@ async def test_batches_that_overtake_each_other_wait_for_their_turn(fleet: Fleet
 
 
 @one_database
+async def test_what_was_lost_and_sent_again_is_stored_before_what_overtook_it(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody asks the database about each batch that waits: their number must not decide how long the one they wait for takes."""
+    spool = fleet.spool()
+    for _ in range(20):
+        fleet.clicks(5, spool)
+        await fleet.ship()
+    await fleet.redis.ask("FLUSHALL")
+    for _ in range(20):
+        fleet.clicks(5, spool)
+        await fleet.shipper.ship_all()
+    await fleet.ship()
+    asked = 0
+    original = Ingester.checkpoint
+
+    async def counting(self: Ingester, of: SpoolState) -> Position:
+        nonlocal asked
+        asked += 1
+        return await original(self, of)
+
+    monkeypatch.setattr(Ingester, "checkpoint", counting)
+    consumer = fleet.consumer()
+    assert await consumer.round(10) == 200
+    assert asked <= 2
+
+    spool.close()
+    await fleet.settled()
+
+
+@one_database
 async def test_what_a_dead_consumer_had_another_takes_over(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refract.analytics.consume.IDLE_MS", 1)
     assert IDLE_MS > 1
@@ -169,6 +198,31 @@ async def test_what_a_dead_consumer_had_another_takes_over(fleet: Fleet, monkeyp
 
     spool.close()
     await fleet.settled()
+
+
+@one_database
+async def test_a_consumer_that_has_been_at_it_for_a_while_takes_over_too(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rounds are as long as the pause between two looks at what others left: one must not use up the other's turn."""
+    monkeypatch.setattr("refract.analytics.consume.IDLE_MS", 1)
+    consumer = fleet.consumer()
+    read = consumer._read
+
+    async def waiting(block_ms: int) -> list[Entry]:
+        fleet.clock.advance(TEND_SECONDS)  # nothing came for so long
+        return await read(block_ms)
+
+    monkeypatch.setattr(consumer, "_read", waiting)
+    await consumer.round(1)
+    spool = fleet.spool()
+    fleet.clicks(6, spool)
+    await fleet.ship()
+    await fleet.redis.ask("XREADGROUP", "GROUP", stream.GROUP, "dead", "COUNT", 9, "STREAMS", stream.STREAM, ">")
+    await asyncio.sleep(0.01)
+    await consumer.round(1)
+    await consumer.round(1)
+
+    assert (await add_up(fleet.rt)).stored == 6
+    spool.close()
 
 
 @one_database

@@ -45,6 +45,7 @@ class Consumer:
         self._name = f"{socket.gethostname()[:32]}-{os.getpid()}-{secrets.token_hex(3)}"
         self._positions: dict[int, Position] = {}
         self._early: dict[bytes, Entry] = {}
+        self._asked: set[int] = set()
         self._tended = float("-inf")
         self._begun = False
         self._log = structlog.get_logger("refract.consume")
@@ -69,15 +70,20 @@ class Consumer:
         if not self._begun:
             await stream.begin(self._redis)
             self._begun = True
-        taken = await self._take_over() if self._due() else []
+        due = self._rt.clock.monotonic() >= self._tended + TEND_SECONDS
+        taken = await self._take_over() if due else []
         early = bool(self._early)
-        new = await self._read(1 if early else block_ms) if len(self._early) < MOST_EARLY else []
+        new = await self._read(1 if early else block_ms)  # however many wait: what they wait for may be behind them
         known = {entry.id: entry for entry in (*self._early.values(), *taken, *new)}
         self._early = {}
-        stored = await self._store(sorted(known.values(), key=lambda entry: _order(entry.id)))
+        self._asked.clear()
+        stored = await self._store(sorted(known.values(), key=_order))
+        if len(self._early) > MOST_EARLY:
+            soonest = sorted(self._early.items(), key=lambda item: _order(item[1]))[:MOST_EARLY]
+            self._early = dict(soonest)  # the others are taken over later
         if self._early:
             await asyncio.sleep(EARLY_PAUSE)  # somebody else has what comes before them
-        if self._due():
+        if due:  # decided once: whoever waited for news for a second must not trim in place of taking over
             await self._tend()
         return stored
 
@@ -126,8 +132,8 @@ class Consumer:
         """How many clicks were new; None when something that comes before them is not stored yet."""
         for _ in range(2):
             position = self._positions.get(parcel.spool_id) or await self._ask_position(parcel)
-            if position < parcel.begins or position >= parcel.batch.next:
-                position = await self._ask_position(parcel)  # others store too
+            if (position < parcel.begins or position >= parcel.batch.next) and parcel.spool_id not in self._asked:
+                position = await self._ask_position(parcel)  # others store too; asked once a round
             if position >= parcel.batch.next:
                 return 0
             if position < parcel.begins:
@@ -146,13 +152,11 @@ class Consumer:
         if len(self._positions) > 10_000:
             self._positions.clear()
         position = self._positions[parcel.spool_id] = await self._ingester.checkpoint(parcel.spool)
+        self._asked.add(parcel.spool_id)
         return position
 
     async def _acknowledge(self, ids: list[bytes]) -> None:
         await self._redis.ask("XACK", STREAM, GROUP, *ids, seconds=stream.SEND_SECONDS)
-
-    def _due(self) -> bool:
-        return self._rt.clock.monotonic() >= self._tended + TEND_SECONDS
 
     async def _tend(self) -> None:
         self._tended = self._rt.clock.monotonic()
@@ -161,6 +165,6 @@ class Consumer:
         await stream.forget_gone_consumers(self._redis, FORGET_MS)
 
 
-def _order(entry: bytes) -> tuple[int, int]:
-    time, number = entry.split(b"-")
-    return int(time), int(number)
+def _order(entry: Entry) -> tuple[int, Position]:
+    """As they lie in their spool, not as they came: what was lost and sent again comes last, and everything else waits for it."""
+    return entry.parcel.spool_id, entry.parcel.begins
