@@ -51,4 +51,4 @@ class TagMerge(Input):
     """Several tags that are to become one."""
 
     target: Id = Field(description="The tag that stays, under its name.")
-    sources: list[Id] = Field(min_length=1, max_length=100, description="The tags that become part of it.")
+    sources: list[Id] = Field(min_length=1, max_length=100, description="The tags that become part of it.", examples=[["361890234523649"]])

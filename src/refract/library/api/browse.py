@@ -136,7 +136,9 @@ async def count_filters(
 
 
 @router.get("/{item_id}/similar", responses=problems(*ASKING, ItemNotFound))
-async def list_similar(item_id: Id, actor: Reader, rt: Rt, limit: Annotated[int, Query(ge=1, le=50)] = 10) -> SimilarItems:
+async def list_similar(
+    item_id: Id, actor: Reader, rt: Rt, limit: Annotated[int, Query(ge=1, le=50, description="How many at most.")] = 10
+) -> SimilarItems:
     """Confirmed items of mine that share words with this one, the likest first."""
     async with rt.db.read() as session:
         found = await similar_items(session, await queries.own_item(session, actor.user.id, item_id), limit)
