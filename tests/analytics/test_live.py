@@ -48,7 +48,8 @@ async def test_the_stream_tells_totals_and_changes(rt: Runtime, client: AsyncCli
     assert rt.part(Live).streams == 0
 
 
-async def test_each_change_is_told_once_to_everybody(rt: Runtime, clock: ManualClock) -> None:
+async def test_each_change_is_told_once_to_everybody(rt: Runtime, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "LIFETIME_SECONDS", 1e9)  # the clock runs on while the database stores
     heard: list[list[Totals]] = [[], []]
 
     async def listen(into: list[Totals]) -> None:

@@ -488,18 +488,17 @@ def test_a_client_that_never_reads_is_no_longer_read_from(run: Run, station: Ope
             fill(here)
             client = await here.connect()
             sent = 0
-            try:
-                async with asyncio.timeout(20):
-                    while True:
-                        client.writer.write(request)
-                        sent += 500
+            async with asyncio.timeout(60):
+                while True:
+                    client.writer.write(request)
+                    sent += 500
+                    try:
                         async with asyncio.timeout(0.7):
                             await client.writer.drain()
-            except TimeoutError:
-                pass
-            (lane,) = here.connections
-            assert lane.flow.read_paused
-            assert lane.flow.write_paused
+                    except TimeoutError:  # nothing moves any more, or the machine is busy
+                        (lane,) = here.connections
+                        if lane.flow.read_paused and lane.flow.write_paused:
+                            break
             counted = len(here.clicks())
             assert counted < sent
             assert lane.transport.get_write_buffer_size() < 16 << 20
