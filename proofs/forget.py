@@ -195,7 +195,7 @@ def judge(report: Report, whole: Findings, cut: Findings, late: tuple[expiry.Lat
     report.none("answers neither old nor new", len(whole.strange) + len(cut.strange))
     report.notes += sorted(set(whole.strange + cut.strange))[:5]
     for what, found in zip(("", ", database away"), late, strict=True):
-        report.bar(f"redirects just before an expiry{what}", found.before, "some", held=found.before > 0)
+        report.bar(f"redirects just before an expiry{what}", found.before, "some", held=found.before > 0, timed=True)
         report.say(f"answers just after it{what}", found.after)
         report.none(f"redirects after it{what}", len(found.late))
         if found.late:
