@@ -109,8 +109,8 @@ async def differences(db: Database) -> list[Any]:
 
 
 def _ours(_object: Any, name: str | None, kind: str, _reflected: bool, _other: Any) -> bool:
-    """Full-text shadow tables belong to the database, not to the models."""
-    return not (kind == "table" and name is not None and "_fts" in name)
+    """Full-text and trigram indexes and shadow tables belong to each database, not to the models."""
+    return not (kind in ("table", "index") and name is not None and ("_fts" in name or name.endswith("_trigram")))
 
 
 async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:
