@@ -27,6 +27,7 @@ def test_a_redirect_is_counted_once_and_the_figures_add_up(tmp_path: Path, role:
     outside = Outside(data)
     with serving(data, "--role", role) as server, httpx.Client(base_url=server.url, headers=PERSON) as client:
         link = outside.link("https://example.com/landing?x=1", name="road-map")
+        eventually(lambda: "refract_cache_forgotten_total 0.0" not in client.get("/metrics").text)  # the news of the link's own birth
         answers = [client.get("/Road_Map", params={"utm_source": "mail"}) for _ in range(5)]
         client.head("/road-map")
 

@@ -19,10 +19,11 @@ def _namespaces_are_allowed() -> bool:
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in SEALED.glob("test_*.py")))
-def test_inside_a_sealed_network(name: str) -> None:
+def test_inside_a_sealed_network(name: str, tmp_path: Path) -> None:
     if not _namespaces_are_allowed():
         pytest.skip("absent service: unprivileged network namespaces (unshare -rn)")
-    command = ["unshare", "-rn", sys.executable, "-m", "pytest", str(SEALED / name), "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    alone = ["-p", "no:cacheprovider", "-p", "no:xdist", "--basetemp", str(tmp_path / "inner")]  # pytest tidies what several runs share
+    command = ["unshare", "-rn", sys.executable, "-m", "pytest", str(SEALED / name), "-q", *alone]
     environment = {**os.environ, "REFRACT_TEST_SEALED": "1"}
 
     run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=environment)

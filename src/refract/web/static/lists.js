@@ -127,13 +127,17 @@ async function judge(input) {
   }
 }
 
-$("[data-slug]")?.addEventListener("input", ({ target }) => {
-  tidy(target);
+function typed(input) {
+  tidy(input);
   asking.abort();
   clearTimeout(pause);
-  $("#slug-state").textContent = target.value ? "Checking…" : "";
-  if (target.value) pause = setTimeout(judge, 300, target);
-});
+  $("#slug-state").textContent = input.value ? "Checking…" : "";
+  if (input.value) pause = setTimeout(judge, 300, input);
+}
+
+const slug = $("[data-slug]");
+slug?.addEventListener("input", () => typed(slug));
+if (slug && slug.value !== slug.defaultValue) typed(slug); // somebody was faster than this script
 
 // ---- a published list ------------------------------------------------------------------------------------------------
 
