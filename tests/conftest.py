@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 from httpx import AsyncClient
-from sqlalchemy import inspect, make_url, text
+from sqlalchemy import delete, exists, inspect, literal, make_url, select, table, text, union_all
 
 from refract import migrations
 from refract.app import Application
@@ -81,11 +81,11 @@ async def _empty(db: Database) -> None:
         else ("SET FOREIGN_KEY_CHECKS = 0", "SET FOREIGN_KEY_CHECKS = 1")
     )
     async with db.engine.connect() as connection:
-        tables = await connection.run_sync(lambda plain: inspect(plain).get_table_names())
-        asked = (f"SELECT '{table}' FROM (SELECT 1) one WHERE EXISTS (SELECT 1 FROM {table})" for table in tables if table != "alembic_version")
-        full = (await connection.execute(text(" UNION ALL ".join(asked)))).scalars().all()
-        for statement in (careless, *(f"DELETE FROM {table}" for table in full), careful):
-            await connection.execute(text(statement))
+        names = await connection.run_sync(lambda plain: inspect(plain).get_table_names())
+        asked = [select(literal(name)).where(exists().select_from(table(name))) for name in names if name != "alembic_version"]
+        full = (await connection.execute(union_all(*asked))).scalars().all()
+        for statement in (text(careless), *(delete(table(name)) for name in full), text(careful)):
+            await connection.execute(statement)
         await connection.commit()
 
 
