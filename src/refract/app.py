@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from refract import __version__
 from refract.admin import api as admin_api
 from refract.admin import pages as admin_pages
+from refract.admin.parts import PARTS
 from refract.analytics import api as analytics_api
 from refract.analytics import pages as analytics_pages
 from refract.core.errors import RefractError, Unauthenticated, Unavailable
@@ -28,14 +29,11 @@ from refract.identity.actors import SECURITY_SCHEMES, guard_of, identify
 from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
 from refract.library import api as library_api
-from refract.library import leaving as library_leaving
 from refract.library import pages as library_pages
 from refract.links import api as links_api
-from refract.links import leaving as link_leaving
 from refract.links import pages as link_pages
 from refract.lists import adding
 from refract.lists import api as lists_api
-from refract.lists import leaving as list_leaving
 from refract.lists import pages as builder
 from refract.names.grammar import Reserved
 from refract.names.service import Namespace
@@ -101,10 +99,6 @@ API = (
     *admin_api.ROUTERS,
     *home_api.ROUTERS,
 )
-
-PARTS = (link_leaving.PART, list_leaving.PART, library_leaving.PART)
-"""What each feature keeps of a person, for the export of everything and for the deletion of an account."""
-
 
 def build_api(rt: Runtime) -> FastAPI:
     """Everything but redirects."""

@@ -113,6 +113,9 @@ class Settings(BaseSettings):
     misses_per_minute: int = Field(default=120, ge=0)
     """Unknown short links one client network may ask for in a minute; `0` sets no limit."""
 
+    sign_ins_per_minute: int = Field(default=60, ge=0)
+    """Steps of a sign-in (out to the provider, back from it) that one client network may take in a minute; `0` sets no limit."""
+
     max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1024)
     """The largest request body that is read."""
 
