@@ -43,6 +43,17 @@ async def test_every_route_has_a_row_and_every_row_a_route(app: Application) -> 
     assert not without_route, f"Rows in tests/access/matrix.py for routes that are gone: {', '.join(without_route)}. Remove them."
 
 
+NINE = (
+    Who.STRANGER, Who.OWNER, Who.CO_OWNER, Who.RECIPIENT, Who.OTHER, Who.SUSPENDED, Who.OWNER_READ_ONLY, Who.OWNER_REVOKED, Who.ADMIN,
+)  # fmt: skip
+
+
+def test_every_row_knows_every_identity() -> None:
+    """The nine that are promised, and the others that were found worth asking about."""
+    assert set(NINE) <= set(Who)
+    assert [route for route, row in ROWS.items() if set(row.profile.outcomes) != set(Who)] == []
+
+
 @pytest.mark.parametrize("route", ROWS)
 async def test_nobody_gets_more_or_less_than_the_row_says(rt: Runtime, app: Application, route: str) -> None:
     wrong = []
