@@ -11,6 +11,7 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
 from refract.core.settings import Dialect
 
+# Errors go to logs, and those of jobs into a table: they name the statement, never what somebody wrote (`hide_parameters`).
 LOCK_WAIT_SECONDS = 5
 CONNECT_SECONDS = 3
 
@@ -30,6 +31,7 @@ def sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
         max_overflow=0,
         pool_timeout=2 * LOCK_WAIT_SECONDS,
         connect_args={"timeout": LOCK_WAIT_SECONDS},
+        hide_parameters=True,
     )
 
     @event.listens_for(engine.sync_engine, "connect")
@@ -72,6 +74,7 @@ def server_engine(url: URL, dialect: Dialect, pool_size: int) -> AsyncEngine:
         pool_pre_ping=True,
         pool_recycle=1800,
         connect_args=options,
+        hide_parameters=True,
     )
     if dialect == "mysql":
 
