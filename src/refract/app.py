@@ -100,6 +100,7 @@ API = (
     *home_api.ROUTERS,
 )
 
+
 def build_api(rt: Runtime) -> FastAPI:
     """Everything but redirects."""
     api = FastAPI(

@@ -137,7 +137,7 @@ def test_a_redirect_node_that_may_only_read_answers_for_every_name(urls: dict[st
         with serving(node, "--role", "redirect", **start) as again:
             eventually(lambda: '"addresses": 1' in again.output)
             assert httpx.get(f"{again.url}/here").status_code == 302
-            assert "refract_lookups_total{tier=\"memory\"} 1.0" in httpx.get(f"{again.url}/metrics").text
+            assert 'refract_lookups_total{tier="memory"} 1.0' in httpx.get(f"{again.url}/metrics").text
     for one in (redirect, again):
         assert not [word for word in ("denied", "permission", "traceback", "background_failed") if word in one.output.lower()], one.output
 

@@ -21,7 +21,9 @@ from refract.identity.models import IssuerDocuments
 ISSUER = "https://id.test"
 CLIENT = "refract"
 AUDIENCE = "http://go.test/api"
-_REGISTRY = jws.JWSRegistry(algorithms=["RS256", "RS512", "PS256", "ES256", "ES384", "HS256", "Ed25519", "Ed448", "none"], strict_check_header=False)
+_REGISTRY = jws.JWSRegistry(
+    algorithms=["RS256", "RS512", "PS256", "ES256", "ES384", "HS256", "Ed25519", "Ed448", "none"], strict_check_header=False
+)
 
 
 @cache

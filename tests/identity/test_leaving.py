@@ -8,9 +8,9 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import select
 
+from refract.admin.parts import PARTS
 from refract.analytics.frames import LINK_CLICK
 from refract.analytics.models import ClickEvent
-from refract.admin.parts import PARTS
 from refract.app import Application
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime

@@ -37,8 +37,8 @@ from tests.library.http import Site, a_site
 CANARY = "quixzzjkv"
 HOST = f"https://{CANARY}.example.com"
 OF_THEIRS = (
-    ApiKey, BrowserSession, SigninLink, StoredAnswer, LinkChange, LinkList, ListEntry, Item, ItemPage, ItemSearch, ItemUndo, Suggestion, Tag,
-    TagAlias, TagChange, TagRule, Import, ImportRow,
+    ApiKey, BrowserSession, SigninLink, StoredAnswer, LinkChange, LinkList, ListEntry, Item, ItemPage, ItemSearch, ItemUndo, Suggestion,
+    Tag, TagAlias, TagChange, TagRule, Import, ImportRow,
 )  # fmt: skip
 """Tables that hold a word of theirs before, and are empty afterwards."""
 
