@@ -65,6 +65,28 @@ async def test_a_get_stays_a_get(rt: Runtime, client: AsyncClient, header: str) 
     assert (await client.get("/api/v1/me", headers=by_cookie(rt, cookie))).status_code == 200
 
 
+@on_sqlite
+@pytest.mark.parametrize(
+    ("path", "onward"),
+    [
+        ("/app/links/", "/app/links"),
+        ("/app/links/?q=a%20b", "/app/links?q=a%20b"),
+        ("/app/links//", "/app/links"),
+        ("/app/nothing/", None),
+        ("//evil.test/", None),
+        ("//evil.test/app/links/", None),
+        ("/app//evil.test/", None),
+    ],
+)
+async def test_a_slash_too_many_leads_to_the_same_host_and_nowhere_else(
+    rt: Runtime, client: AsyncClient, path: str, onward: str | None
+) -> None:
+    _, cookie = await _ada(rt)
+    answer = await client.get(f"http://go.test{path}", headers=by_cookie(rt, cookie))
+
+    assert (answer.status_code, answer.headers.get("location")) == ((307, onward) if onward else (404, None))
+
+
 # -- what a key is good for
 
 
@@ -356,8 +378,9 @@ async def test_what_is_made_while_the_account_goes_goes_along(rt: Runtime, clien
         *(make_link(number) for number in range(4)), make_item(0), leave(), make_item(1), *map(make_link, range(4, 8))
     )
     assert set(answers) <= {201, 204, 401}, answers
-    clock.advance(180)
-    await worker(rt).run_due()
+    for _ in range(3):  # jobs that meet at the same rows make way for each other, and are tried again
+        clock.advance(180)
+        await worker(rt).run_due()
 
     async with rt.db.read() as session:
         theirs = select(Link.status).join(LinkOwner, LinkOwner.link_id == Link.id).where(LinkOwner.user_id == ada.id)

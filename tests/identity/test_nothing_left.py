@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from refract.jobs.models import Job
 from refract.library.import_models import Import, ImportRow
 from refract.library.models import Item, ItemPage, ItemUndo, Suggestion, TagChange, TagRule
 from refract.library.search_models import ItemSearch
+from refract.links import feed
 from refract.links.models import Link, LinkChange
 from refract.lists.models import LinkList, ListAction, ListEntry
 from refract.tags.models import Tag, TagAlias
@@ -95,7 +97,7 @@ async def _arrives(rt: Runtime, client: AsyncClient, clock: ManualClock) -> Cana
     for name in ("first", "second"):
         key = await browser.makes("/api/v1/keys", {"name": f"{CANARY} {name}"})
     await browser.does("DELETE", f"/api/v1/keys/{key['id']}")
-    return Canary(client, browser.headers)
+    return browser
 
 
 async def _links(who: Canary) -> list[str]:
@@ -178,7 +180,7 @@ async def test_not_a_word_is_left_in_any_feature(
     await _library(rt, who, site)
     await _imports(rt, who)
     await _takes_it_along(who, made[0])
-    await client.get("/alone", headers=who.headers | {"Referer": "https://example.org/"})
+    await client.get("/alone", headers=who.headers | {"User-Agent": "Mozilla/5.0", "Referer": "https://example.org/"})
     full = {model.__tablename__: await _rows(rt, model) for model in OF_THEIRS}
     assert min(full.values()) > 0, f"the canary left no trace in {[name for name, number in full.items() if not number]}"
     assert CANARY in await dump(rt)
@@ -187,6 +189,11 @@ async def test_not_a_word_is_left_in_any_feature(
     await worker(rt).run_due()
     clock.advance(600)  # what failed is tried again, and finds nothing to do
     await worker(rt).run_due()
+
+    async with rt.db.write() as session:  # news of names go with the next change of anybody's, minutes later by the machine's own clock
+        await make.link(session, rt, await make.person(session, rt, "bob"), name="of-bob")
+    async with rt.db.write() as session:
+        await feed.trim(session, datetime.now(UTC) + timedelta(days=1), 1000)
 
     assert {model.__tablename__: await _rows(rt, model) for model in OF_THEIRS} == dict.fromkeys(full, 0)
     assert [line[:300] for line in (await dump(rt)).splitlines() if CANARY in line] == []

@@ -64,6 +64,7 @@ async def test_a_session_that_ran_out_is_over_and_who_is_many_costs_no_more_than
     statements: list[str] = []
     async with AsyncExitStack() as connected:
         seen = [await connected.enter_async_context(standing.watching(actors["session"])) for _ in range(50)]
+        await standing.close()  # it would look by itself meanwhile
         stop = count_statements(rt.db.reading_engine, statements.append)
         await standing.look()
         stop()
