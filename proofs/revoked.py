@@ -36,7 +36,7 @@ from refract.identity.visitors import COOKIE
 BAR = 1.0
 PROBE_SECONDS = 0.005
 QUIET_SECONDS = 0.3
-PATIENCE = 30.0
+PATIENCE = 10.0
 ME = "/api/v1/me"
 
 
@@ -50,7 +50,7 @@ class Size:
     seconds: float = 2 * 3600.0
 
 
-SIZES = {"short": Size(rounds=2, workers=2, nodes=2), "full": Size(rounds=100, workers=4, nodes=3)}
+SIZES = {"short": Size(rounds=1, workers=2, nodes=2), "full": Size(rounds=100, workers=4, nodes=3)}
 
 
 class Case(NamedTuple):
