@@ -1,6 +1,9 @@
-"""Everything a database holds, as one text to search through."""
+"""Everything a database holds, as one text to search through; on SQLite the full-text index too, which is tables of its own."""
 
-from sqlalchemy import select
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import select, text
 
 from refract.core.runtime import Runtime
 from refract.migrations.tables import metadata
@@ -12,4 +15,12 @@ async def dump(rt: Runtime) -> str:
         for table in metadata.sorted_tables:
             rows = (await session.execute(select(table))).all()
             lines += [f"{table.name}: {list(row)!r}" for row in rows]
+        if session.dialect == "sqlite":
+            for name in await session.scalars(text("SELECT name FROM sqlite_master WHERE name LIKE 'item_search_fts_%'")):
+                lines += [f"{name}: {_legible(row)!r}" for row in (await session.execute(text(f"SELECT * FROM {name}"))).all()]  # noqa: S608 - a name of ours
     return "\n".join(lines)
+
+
+def _legible(row: Iterable[Any]) -> list[Any]:
+    """What an index keeps is bytes with words among them."""
+    return [value.decode("latin-1") if isinstance(value, bytes) else value for value in row]

@@ -28,7 +28,8 @@ from refract.core.ids import Snowflakes
 from refract.core.issuers import Issuer
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
-from refract.core.settings import Network, Settings
+from refract.core.setting_values import Network
+from refract.core.settings import Settings
 from refract.identity import actors
 from refract.web import openapi
 from refract.web.problems import TITLES

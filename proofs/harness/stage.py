@@ -45,13 +45,15 @@ async def make_key(rt: Runtime) -> str:
         return (await keys.create_key(session, rt, owner, "proof", [Scope.READ, Scope.WRITE, Scope.ADMIN]))[1]
 
 
-async def plant(rt: Runtime, count: int, *, prefix: str = "link", host: str = "example.com", **given: Any) -> list[Planted]:
+async def plant(
+    rt: Runtime, count: int, *, prefix: str = "link", host: str = "example.com", visibility: str = "unlisted", **given: Any
+) -> list[Planted]:
     """Links made the way the program makes them, each with a name and a destination of its own."""
     owner = await owner_of(rt)
     names = [f"{prefix}-{number}" for number in range(count)]
     vetted = await vet(rt, [f"https://{host}/{name}" for name in names])
     wishes = [
-        Wish(LinkCreate(destination=one.typed, names=[name], **given), one, "unlisted")
+        Wish(LinkCreate(destination=one.typed, names=[name], **given), one, visibility)
         for name, one in zip(names, vetted, strict=True)
         if isinstance(one, Vetted)
     ]

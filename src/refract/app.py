@@ -10,12 +10,13 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refract import __version__
 from refract.admin import api as admin_api
 from refract.admin import pages as admin_pages
+from refract.admin.parts import PARTS
 from refract.analytics import api as analytics_api
 from refract.analytics import pages as analytics_pages
 from refract.core.errors import RefractError, Unauthenticated, Unavailable
@@ -28,14 +29,11 @@ from refract.identity.actors import SECURITY_SCHEMES, guard_of, identify
 from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
 from refract.library import api as library_api
-from refract.library import leaving as library_leaving
 from refract.library import pages as library_pages
 from refract.links import api as links_api
-from refract.links import leaving as link_leaving
 from refract.links import pages as link_pages
 from refract.lists import adding
 from refract.lists import api as lists_api
-from refract.lists import leaving as list_leaving
 from refract.lists import pages as builder
 from refract.names.grammar import Reserved
 from refract.names.service import Namespace
@@ -102,9 +100,6 @@ API = (
     *home_api.ROUTERS,
 )
 
-PARTS = (link_leaving.PART, list_leaving.PART, library_leaving.PART)
-"""What each feature keeps of a person, for the export of everything and for the deletion of an account."""
-
 
 def build_api(rt: Runtime) -> FastAPI:
     """Everything but redirects."""
@@ -116,6 +111,7 @@ def build_api(rt: Runtime) -> FastAPI:
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # the framework would send people to whatever host the request names
     )
     api.state.rt = rt
     api.state.pages = Pages(rt.settings.public_url)
@@ -225,7 +221,9 @@ async def _nothing_there(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """A page for people, a problem document for programs."""
+    """A page for people, a problem document for programs; and for an address with a slash too many the way to the one without."""
+    if isinstance(error, HTTPException) and error.status_code == 404 and (onward := _without_slash(request)):
+        return RedirectResponse(onward, 307)
     word = _word_for(request, error)
     if request.url.path.startswith("/api/") or not wants_page(request.headers):
         return problem_response(word)
@@ -249,6 +247,14 @@ async def _refused(request: Request, error: Exception) -> Response:
         asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
         returning.remember(response, request.app.state.rt, asked)
     return response
+
+
+def _without_slash(request: Request) -> str | None:
+    """The same address without the slash at its end, on whatever host this is, if something answers there."""
+    path = request.url.path.rstrip("/")
+    if path == request.url.path or not path or path.startswith("//") or request.method not in methods_at(request.app, path):
+        return None
+    return f"{path}?{request.url.query}" if request.url.query else path
 
 
 def _word_for(request: Request, error: Exception) -> RefractError:

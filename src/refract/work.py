@@ -1,5 +1,6 @@
 """Every kind of background work there is, and when the periodic ones begin."""
 
+from refract.admin import jobs as admin_jobs
 from refract.analytics import archive_jobs
 from refract.analytics import jobs as analytics_jobs
 from refract.core.runtime import Runtime
@@ -24,6 +25,7 @@ _FEATURES = (
     library_jobs,
     search_jobs,
     import_jobs,
+    admin_jobs,
 )
 HANDLERS = tuple(handler for feature in _FEATURES for handler in feature.HANDLERS)
 PERIODIC = tuple(every for feature in _FEATURES for every in feature.PERIODIC)

@@ -26,12 +26,17 @@ def settings(database: str, tmp_path: Path) -> Settings:
     return make_settings(tmp_path / "data", database_url=database, issuers=ISSUERS, signin_links="on")
 
 
+NINE = (
+    Who.STRANGER, Who.OWNER, Who.CO_OWNER, Who.RECIPIENT, Who.OTHER, Who.SUSPENDED, Who.OWNER_READ_ONLY, Who.OWNER_REVOKED, Who.ADMIN,
+)  # fmt: skip
 REFUSALS = {SIGN_IN: 401, FORBIDDEN: 403, SEEN: 403, HIDDEN: 404}
 
 
 async def test_every_route_has_a_row_and_every_row_a_route(app: Application) -> None:
     routed = {f"{method} {path}" for method, path in routes_of(app.api)}
 
+    assert set(NINE) <= set(Who), "the nine that are promised, and others that were found worth asking about"
+    assert [route for route, row in ROWS.items() if set(row.profile.outcomes) != set(Who)] == []
     without_row = sorted(routed - set(ROWS))
     without_route = sorted(set(ROWS) - routed)
 

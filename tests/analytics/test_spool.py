@@ -39,6 +39,7 @@ from refract.analytics.spool_reader import (
     spools,
     what_was_set_aside,
 )
+from tests.services_plugin import ABSENT
 
 
 def a_frame(target: int, agent: bytes = b"Mozilla/5.0") -> bytes:
@@ -490,7 +491,7 @@ def test_clicks_are_kept_again_once_the_disk_has_room(tmp_path: Path) -> None:
     mount = f"mount -t tmpfs -o size=128k none {tmp_path} && exec {sys.executable} -c '{SMALL_DISK}' {tmp_path}"
     done = subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True, text=True, check=False)
     if "unshare" in done.stderr or "mount:" in done.stderr:
-        pytest.skip("no private mounts here")
+        pytest.skip(f"{ABSENT}a namespace of our own, for a small disk")
 
     kept, total, lost, again, persisted = map(int, done.stdout.strip().split(","))
 
@@ -518,7 +519,7 @@ def test_a_full_disk_is_noticed_before_anybody_comes(tmp_path: Path) -> None:
     mount = f"mount -t tmpfs -o size=3500k none {tmp_path} && exec {sys.executable} -c '{QUIET_ON_A_SMALL_DISK}' {tmp_path}"
     done = subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True, text=True, check=False)
     if "unshare" in done.stderr or "mount:" in done.stderr:
-        pytest.skip("no private mounts here")
+        pytest.skip(f"{ABSENT}a namespace of our own, for a small disk")
 
     assert done.stdout.splitlines() == ["None", "No space left on device"]
 

@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from sqlalchemy import delete, select
+from sqlalchemy import delete, insert, select
+from sqlalchemy.exc import IntegrityError
 
 from refract.core.db import WriteSession
 from refract.core.leases import WorkerId
@@ -130,3 +131,14 @@ async def test_a_hook_may_write_in_a_transaction_of_its_own(rt: Runtime) -> None
         session.after_commit(follow_up)
 
     assert await _workers(rt) == [1, 2]
+
+
+async def test_an_error_of_the_database_never_says_what_somebody_wrote(rt: Runtime) -> None:
+    """Errors are logged, and those of jobs are kept: the statement may stand there, a person's words may not."""
+    with pytest.raises(IntegrityError) as caught:
+        async with rt.db.write() as session:
+            for _ in range(2):
+                await session.execute(insert(WorkerId).values(worker=1, holder="canary-words", reserved_until_ms=0))
+
+    assert "canary-words" not in str(caught.value)
+    assert "worker_ids" in str(caught.value)

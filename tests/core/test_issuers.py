@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from refract.core.configuring import load_settings
 from refract.core.errors import ConfigurationError
-from refract.core.settings import load_settings
 
 GOOD = {"URL": "https://id.example.com", "CLIENT_ID": "12345"}
 FILE = """

@@ -16,10 +16,15 @@ from refract.analytics.consume import Consumer
 from refract.analytics.ingest import Ingester
 from refract.analytics.ship import Shipper
 from refract.app import Application
+from refract.core.db import WriteSession
 from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
+from refract.identity.models import User
 from refract.jobs import metrics as job_metrics
+from refract.lists import service as lists
+from refract.lists.access import Who as ListMaker
+from tests import make
 from tests.conftest import make_settings
 from tests.redirect.outside import Outside
 from tests.services_plugin import ABSENT
@@ -113,9 +118,12 @@ def test_the_front_sends_everybody_where_they_belong(tmp_path: Path) -> None:
         pytest.skip(f"{ABSENT}nginx")
     data, port, secure = tmp_path / "data", free_port(), free_port()
     outside = Outside(data)
-    with serving(data, "--role", "all", REFRACT_TRUSTED_PROXIES="127.0.0.1/32", REFRACT_BASE_URL="https://go.example.com") as server:
+    given = {"REFRACT_TRUSTED_PROXIES": "127.0.0.1/32", "REFRACT_BASE_URL": "https://go.example.com"}
+    with serving(data, "--role", "web", **given) as web, serving(data, "--role", "redirect", **given) as redirect:
         outside.link("https://example.com/there", name="here")
-        front = _front(tmp_path, nginx, {"8001": server.port, "8002": server.port, "8011": server.port, "8012": server.port}, port, secure)
+        outside.write(lambda session, rt: _published(session, rt, outside.owner))
+        ports = {"8001": redirect.port, "8002": redirect.port, "8011": web.port, "8012": web.port}
+        front = _front(tmp_path, nginx, ports, port, secure)
         try:
             _wait(port)
             client = httpx.Client(verify=False, trust_env=False, base_url=f"https://127.0.0.1:{secure}", headers={"host": "go.example.com"})  # noqa: S501 - our own certificate
@@ -129,10 +137,22 @@ def test_the_front_sends_everybody_where_they_belong(tmp_path: Path) -> None:
                 assert client.post("/api/v1/links", json={}).status_code == 401
                 assert client.get("/api/v1/links/1").status_code == 401
                 assert client.get("/nothing-here", headers={"accept": "application/json"}).json()["code"] == "NO_SUCH_LINK"
+                assert "What we read" in client.get("/reading", headers={"accept": "text/html"}).text
+                assert client.get("/reading/1").headers["location"] == "https://example.com/first"
+                told = httpx.get(f"{redirect.url}/metrics").text
+                assert "refract_clicks_kept_total 3.0" in told, "the redirect node answers for links and for lists"
+                assert "refract_clicks_kept_total 0.0" in httpx.get(f"{web.url}/metrics").text
                 assert client.get("/metrics").status_code == 404
         finally:
             front.terminate()
             front.wait(10)
+
+
+async def _published(session: WriteSession, rt: Runtime, owner: User) -> None:
+    who = ListMaker(owner.id)
+    made = await make.list_of(session, rt, who, "https://example.com/first", title="What we read")
+    await lists.wish_slug(session, make.space(rt), who, made.id, "reading")
+    await lists.publish(session, make.space(rt), who, made.id)
 
 
 def _front(home: Path, nginx: str, ports: dict[str, int], port: int, secure: int) -> "subprocess.Popen[bytes]":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs import backup, fleet, forget, herd, ids, kill, migrations, outage, restart, slow_sockets
+from proofs import backup, fleet, forget, herd, ids, kill, migrations, outage, restart, revoked, slow_sockets
 from proofs.harness import disk
 from proofs.harness.report import Report
 from tests.services_plugin import ABSENT
@@ -36,6 +36,14 @@ async def test_the_database_restarted(tmp_path: Path, postgresql_url: str) -> No
 
 async def test_forget(tmp_path: Path, postgresql_url: str) -> None:
     await _held(forget.prove(tmp_path, "postgresql", "short", SEED))
+
+
+async def test_revoked_by_the_workers_of_one_server(tmp_path: Path) -> None:
+    await _held(revoked.prove(tmp_path, "sqlite", "short", SEED))
+
+
+async def test_revoked_by_servers_of_their_own(tmp_path: Path, postgresql_url: str) -> None:
+    await _held(revoked.prove(tmp_path, "postgresql", "short", SEED))
 
 
 async def test_restart(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import asyncio, json, sys
 from refract.cli import child, process
 from refract.core.log import configure_logging
 from refract.core.runtime import running
-from refract.core.settings import load_settings
+from refract.core.configuring import load_settings
 
 async def main():
     settings = load_settings()

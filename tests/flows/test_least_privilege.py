@@ -4,15 +4,21 @@ import asyncio
 import os
 import secrets
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pytest
-from sqlalchemy import make_url, text
+from sqlalchemy import make_url, text, update
 from sqlalchemy.exc import DBAPIError
 
-from refract.core.db import Database
+from refract.core.db import Database, WriteSession
+from refract.core.runtime import Runtime
 from refract.core.settings import Settings
+from refract.identity.models import BrowserSession
+from refract.lists import service as lists
+from refract.lists.access import Who as ListMaker
+from tests import make
 from tests.flows.test_clicks import eventually
 from tests.redirect.outside import Outside
 from tests.services_plugin import address_of
@@ -87,6 +93,53 @@ def test_each_role_runs_on_a_user_that_can_do_no_more_than_it_needs(urls: dict[s
     schema = "CREATE TABLE mine (id INT)"
     rights = {one: [_may(urls[one], tmp_path, wish) for wish in ("SELECT * FROM links", change, click, schema)] for one in ACCOUNTS}
     assert rights == {"web": [True, True, True, False], "ingest": [True, False, True, False], "redirect": [True, False, False, False]}
+
+
+def _published(outside: Outside) -> None:
+    async def publish(session: WriteSession, rt: Runtime) -> None:
+        who = ListMaker(outside.owner.id)
+        made = await make.list_of(session, rt, who, "https://example.com/first", "https://example.com/second", title="What we read")
+        await lists.wish_slug(session, make.space(rt), who, made.id, "reading")
+        await lists.publish(session, make.space(rt), who, made.id)
+
+    outside.write(publish)
+
+
+def test_a_redirect_node_that_may_only_read_answers_for_every_name(urls: dict[str, str], tmp_path: Path) -> None:
+    """Links, lists with their feeds and entries, previews, QR codes, secure links, misses; and it warms up by itself."""
+    node, page = tmp_path / "node", {"accept": "text/html"}
+    outside = Outside(tmp_path / "web", database_url=urls["web"])
+    owner = outside.owner
+    link = outside.link("https://example.com/there", name="here")
+    outside.link("https://example.com/secret", name="hidden", visibility="secure")
+    _published(outside)
+    cookie = outside.write(lambda session, rt: make.cookie(session, rt, owner))
+    key = outside.write(lambda session, rt: make.key(session, rt, owner))
+    last_month = datetime.now(UTC) - timedelta(days=20)
+    outside.write(lambda session, _: session.execute(update(BrowserSession).values(last_seen_at=last_month)))
+    start = {"REFRACT_DATABASE_URL": urls["redirect"], "REFRACT_LOG_LEVEL": "debug", "REFRACT_LOG_FORMAT": "json"}
+    with serving(node, "--role", "ingest", REFRACT_DATABASE_URL=urls["ingest"]):
+        with serving(node, "--role", "redirect", **start) as redirect, httpx.Client(base_url=redirect.url) as client:
+            listed = client.get("/reading", headers=page)
+            assert (listed.status_code, "What we read" in listed.text) == (200, True)
+            assert [client.get(f"/reading.{feed}").status_code for feed in ("rss", "json", "md")] == [200] * 3
+            assert client.get("/reading/2").headers["location"] == "https://example.com/second"
+            assert [client.get(f"/{name}").status_code for name in ("reading.qr", "here.qr", "here", "here+")] == [200, 200, 302, 200]
+            assert client.get("/here+", headers=page).status_code == 200
+            assert client.get("/hidden").status_code == 401
+            assert client.get("/hidden", headers=page).headers["location"] == "/auth/sign-in"
+            for proof in ({"cookie": f"refract={cookie}"}, {"x-api-key": key}):
+                assert client.get("/hidden", headers=proof).headers["location"] == "https://example.com/secret"
+            missed = client.get("/heer", headers=page | {"cookie": f"refract={cookie}"})
+            assert (missed.status_code, "here" in missed.text) == (404, True)
+            assert [client.post("/here").status_code, client.get("/").status_code, client.get("/api/v1/me").status_code] == [405, 404, 404]
+            eventually(lambda: outside.clicks(link.id) == 1)
+        with serving(node, "--role", "redirect", **start) as again:
+            eventually(lambda: '"addresses": 1' in again.output)
+            assert httpx.get(f"{again.url}/here").status_code == 302
+            assert 'refract_lookups_total{tier="memory"} 1.0' in httpx.get(f"{again.url}/metrics").text
+    for one in (redirect, again):
+        assert not [word for word in ("denied", "permission", "traceback", "background_failed") if word in one.output.lower()], one.output
 
 
 def test_sqlite_has_no_users(tmp_path: Path) -> None:

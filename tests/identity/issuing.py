@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from joserfc import jws
-from joserfc.jwk import ECKey, RSAKey
+from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from refract.core.runtime import Runtime
 from refract.identity.models import IssuerDocuments
@@ -21,7 +21,9 @@ from refract.identity.models import IssuerDocuments
 ISSUER = "https://id.test"
 CLIENT = "refract"
 AUDIENCE = "http://go.test/api"
-_REGISTRY = jws.JWSRegistry(algorithms=["RS256", "ES256", "HS256", "none"], strict_check_header=False)
+_REGISTRY = jws.JWSRegistry(
+    algorithms=["RS256", "RS512", "PS256", "ES256", "ES384", "HS256", "Ed25519", "Ed448", "none"], strict_check_header=False
+)
 
 
 @cache
@@ -32,6 +34,11 @@ def rsa_key(kid: str = "rsa-1", bits: int = 2048) -> RSAKey:
 @cache
 def ec_key(kid: str = "ec-1") -> ECKey:
     return ECKey.generate_key("P-256", parameters={"kid": kid, "use": "sig", "alg": "ES256"})
+
+
+@cache
+def edwards_key(kid: str = "ed-1", curve: Any = "Ed25519", alg: str | None = None) -> OKPKey:
+    return OKPKey.generate_key(curve, parameters={"kid": kid, "use": "sig", **({"alg": alg} if alg else {})})
 
 
 def public(*keys: Any) -> dict[str, Any]:
@@ -57,6 +64,13 @@ def raw(header: dict[str, Any], body: dict[str, Any] | bytes, signature: bytes =
     """A token of any parts."""
     payload = body if isinstance(body, bytes) else json.dumps(body).encode()
     return ".".join(b64(part) for part in (json.dumps(header).encode(), payload, signature))
+
+
+def renamed(body: dict[str, Any], key: OKPKey, alg: str, **header: Any) -> str:
+    """Signed by an Edwards curve, under whatever name the header gives to that."""
+    text = raw({"alg": alg, "kid": key.kid, "typ": "at+jwt", **header}, body).rpartition(".")[0]
+    signing: Any = key.private_key
+    return f"{text}.{b64(signing.sign(text.encode()))}"
 
 
 def b64(part: bytes) -> str:

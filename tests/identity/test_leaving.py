@@ -8,9 +8,10 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import select
 
+from refract.admin.parts import PARTS
 from refract.analytics.frames import LINK_CLICK
 from refract.analytics.models import ClickEvent
-from refract.app import PARTS, Application
+from refract.app import Application
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.leaving import delete_account

@@ -1,6 +1,7 @@
 """The way in through a provider: what must not happen on it, and what goes on when the provider is away."""
 
 from collections.abc import AsyncIterator
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -256,6 +257,46 @@ async def test_the_cookies_of_a_sign_in_are_guarded(rt: Runtime, provider: Provi
     assert cookie.startswith("__Host-refract_sign_in=" if https else "refract_sign_in=")
     assert {"HttpOnly", "SameSite=lax", "Path=/"} <= set(cookie.split("; "))
     assert ("Secure" in cookie.split("; ")) is https
+
+
+# -- how often
+
+
+async def test_a_network_sets_out_and_comes_back_only_so_often(rt: Runtime, provider: Provider, clock: ManualClock) -> None:
+    """Both ways share one limit, each network has its own, and a limit that was reached costs the provider nothing more."""
+    rt.settings = rt.settings.model_copy(update={"sign_ins_per_minute": 4, "trusted_proxies": (ip_network("127.0.0.1/32"),)})
+    async with client_of(Application(rt)) as client:
+
+        async def status(path: str, address: str) -> int:
+            return (await client.get(path, headers={"X-Forwarded-For": address, "Accept": "text/html"})).status_code
+
+        here, back = "/auth/oidc/work", "/auth/oidc/work/callback?code=c&state=s"
+        assert [await status(path, "198.51.100.7") for path in (here, back, here, back)] == [303, 403, 303, 403]
+        assert [await status(path, "198.51.100.8") for path in (here, back, "/auth/oidc/nobody")] == [429] * 3
+        assert await status(here, "203.0.113.7") == 303
+        refused = await client.get(here, headers={"X-Forwarded-For": "198.51.100.7"})
+        assert (refused.json()["code"], refused.headers["retry-after"]) == ("RATE_LIMITED", "15")
+        assert await status("/auth/sign-in", "198.51.100.7") == 200
+        clock.advance(15)
+        assert [await status(here, "198.51.100.7") for _ in range(2)] == [303, 429]
+    assert provider.asked["/token"] == 0
+
+
+async def test_no_limit_where_none_is_wanted(rt: Runtime, provider: Provider) -> None:
+    rt.settings = rt.settings.model_copy(update={"sign_ins_per_minute": 0})
+    async with client_of(Application(rt)) as client:
+        assert {(await client.get("/auth/oidc/work")).status_code for _ in range(100)} == {303}
+
+
+async def test_who_was_too_fast_can_still_finish(rt: Runtime, browser: Browser, provider: Provider, clock: ManualClock) -> None:
+    """The answer of the provider is not used up by being refused for haste."""
+    rt.settings = rt.settings.model_copy(update={"sign_ins_per_minute": 1})
+    asked = await _question(browser, provider)
+    assert (await _answer(browser, asked)).status_code == 429
+    clock.advance(60)
+
+    assert str((await _answer(browser, asked)).url) == "http://go.test/"
+    assert await _signed_in(rt) == 1
 
 
 # -- claims are untrusted text

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from httpx import AsyncClient
+from joserfc.jwk import ECKey, RSAKey
 
 from refract.app import Application
 from refract.core.clock import ManualClock
@@ -27,10 +28,12 @@ from tests.identity.issuing import (
     bearer,
     claims,
     ec_key,
+    edwards_key,
     hs256,
     public,
     publish,
     raw,
+    renamed,
     rsa_key,
     sign,
 )
@@ -84,6 +87,77 @@ async def test_elliptic_keys_and_both_audiences_are_fine(client: AsyncClient, cl
     token = sign(claims(clock.now(), aud=aud), ec_key(), alg="ES256", kid="ec-1")
 
     assert (await _me(client, token))[0] == 200
+
+
+ALGORITHMS = ("RS256", "RS512", "PS256", "ES256", "ES384", "Ed25519", "EdDSA")
+
+
+async def _by(rt: Runtime, key: Any, token: str, algorithms: Any = ALGORITHMS) -> User | None:
+    """Who stands behind a token when the issuer publishes this key and the operator allows these algorithms."""
+    rt.settings = rt.settings.model_copy(update={"issuers": {"work": ISSUERS["work"].model_copy(update={"algorithms": algorithms})}})
+    await publish(rt, key)
+    try:
+        return await person_behind(rt, token)
+    finally:
+        await rt.close()  # the next one reads the issuer's keys anew
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "RS512", "PS256", "ES256", "ES384", "Ed25519"])
+async def test_every_algorithm_on_the_list_is_understood_and_none_that_is_not(rt: Runtime, clock: ManualClock, algorithm: str) -> None:
+    kind = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}[algorithm[:2]]
+    key: Any = {
+        "RSA": lambda: RSAKey.generate_key(2048, parameters={"kid": "one", "use": "sig"}),
+        "EC": lambda: ECKey.generate_key("P-384" if algorithm == "ES384" else "P-256", parameters={"kid": "one", "use": "sig"}),
+        "OKP": lambda: edwards_key("one"),
+    }[kind]()
+    token = sign(claims(clock.now()), key, alg=algorithm, kid="one")
+
+    assert await _by(rt, key, token) is not None
+    assert await _by(rt, key, token, [one for one in ALGORITHMS if one != algorithm]) is None
+    assert await _by(rt, key, token[:-2] + ("AA" if not token.endswith("AA") else "BA")) is None
+
+
+@pytest.mark.parametrize("published", [None, "EdDSA", "Ed25519"])
+@pytest.mark.parametrize("named", ["EdDSA", "Ed25519"])
+async def test_the_older_and_the_newer_name_of_ed25519_are_one(rt: Runtime, clock: ManualClock, named: str, published: str | None) -> None:
+    """RFC 8037 called it EdDSA, RFC 9864 calls it Ed25519; providers move from one to the other, keys and tokens apart."""
+    key = edwards_key("ed", alg=published)
+
+    assert await _by(rt, key, renamed(claims(clock.now()), key, named)) is not None
+
+
+@pytest.mark.parametrize(
+    ("named", "curve", "published"),
+    [
+        ("EdDSA", "Ed448", None),
+        ("EdDSA", "Ed448", "EdDSA"),
+        ("Ed448", "Ed448", None),
+        ("Ed25519", "Ed448", None),
+        ("Ed448", "Ed25519", None),
+        ("EdDSA", "Ed25519", "RS256"),
+        ("eddsa", "Ed25519", None),
+        ("ED25519", "Ed25519", None),
+    ],
+)
+async def test_another_curve_or_another_spelling_is_refused(
+    rt: Runtime, clock: ManualClock, named: str, curve: str, published: str | None
+) -> None:
+    key = edwards_key(f"{curve}-{published}", curve, published)
+
+    assert await _by(rt, key, renamed(claims(clock.now()), key, named)) is None
+
+
+async def test_a_key_for_agreeing_on_secrets_signs_nothing(rt: Runtime, clock: ManualClock) -> None:
+    """X25519 is of the same family of keys, and its numbers look alike; a signature by it would mean nothing."""
+    signer = edwards_key("x")
+    token = renamed(claims(clock.now()), signer, "EdDSA")
+    disguised = {**signer.as_dict(private=False), "crv": "X25519"}
+
+    class Published:
+        def as_dict(self, **_: Any) -> dict[str, Any]:
+            return disguised
+
+    assert await _by(rt, Published(), token) is None
 
 
 async def test_a_token_writes_without_proof_of_origin(client: AsyncClient, clock: ManualClock) -> None:

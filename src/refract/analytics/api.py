@@ -19,13 +19,17 @@ from refract.analytics.stats.export import Form, export
 from refract.analytics.stats.live import Live, Totals, follow
 from refract.analytics.stats.raw import CAMPAIGN_PARTS
 from refract.core.ids import encode
+from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.actors import Reader
 from refract.identity.errors import UnknownTimeZone
+from refract.identity.standing import Standing
+from refract.identity.visitors import Actor
 from refract.links.edge import ASKING, who
 from refract.links.errors import LinkNotFound, NotYours
 from refract.web.problems import problems
 from refract.web.toolkit import Rt, api_router
+from refract.web.vitals import Vitals
 
 of_link = api_router("/links/{link_id}/stats", "stats")
 of_mine = api_router("/stats", "stats")
@@ -83,12 +87,18 @@ async def live_stats(link_id: Id, actor: Reader, rt: Rt, request: Request) -> St
     async with rt.db.read() as session:
         await stats.demand_stats(session, who(actor), link_id)
     rt.part(Live).check()
-    vitals = request.app.state.vitals
     return StreamingResponse(
-        _told(follow(rt, link_id, lambda: bool(vitals.stopping))),
+        _told(_while_allowed(rt, actor, link_id, request.app.state.vitals)),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
+
+
+async def _while_allowed(rt: Runtime, actor: Actor, link_id: int, vitals: Vitals) -> AsyncIterator[Totals | None]:
+    """Whoever's key is revoked, session ended or account suspended sees no more, here as anywhere."""
+    async with rt.part(Standing).watching(actor) as watcher:
+        async for totals in follow(rt, link_id, lambda: vitals.stopping or watcher.gone):
+            yield totals
 
 
 async def _told(news: AsyncIterator[Totals | None]) -> AsyncIterator[bytes]:

@@ -202,7 +202,7 @@ def _read_segment(spool: SpoolState, position: Position, limit: int) -> Batch:
     path = spool.directory / segment_name(segment)
     if not offset:
         if _read(path, 0, SEGMENT_HEAD) != segment_head(spool.id):
-            return _end(spool, position, _size(path), damaged=True) if final else Batch(segment, [], position)
+            return _end(spool, position, path.stat().st_size, damaged=True) if final else Batch(segment, [], position)
         offset = SEGMENT_HEAD
     data = _read(path, offset, _READ)
     got, broken = _parse(data, offset, limit)
@@ -210,7 +210,7 @@ def _read_segment(spool: SpoolState, position: Position, limit: int) -> Batch:
     if not final:
         return Batch(segment, got, after)  # what cannot be read yet may still be on its way
     if broken and not got:
-        return _end(spool, after, _size(path), damaged=True)
+        return _end(spool, after, path.stat().st_size, damaged=True)
     if broken or len(got) == limit or len(data) == _READ:
         return Batch(segment, got, after)
     return _end(spool, after, offset + len(data), damaged=False, got=got)
@@ -264,10 +264,6 @@ def _read(path: Path, offset: int, size: int) -> bytes:
         return os.pread(fd, size, offset)
     finally:
         os.close(fd)
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size
 
 
 def _is_held(path: Path, absent: bool = False) -> bool:

@@ -8,9 +8,9 @@ from rich.table import Table
 from sqlalchemy import text
 
 from refract.admin import queries, service
+from refract.admin.parts import PARTS
 from refract.admin.queries import PeopleQuestion
 from refract.admin.schemas import Links, PersonPatch
-from refract.app import PARTS
 from refract.cli.common import BadValue, DataDir, command_settings, on_data
 from refract.core.db import WriteSession
 from refract.core.grants import ACCOUNTS, Account, Grants

@@ -11,8 +11,8 @@ from pathlib import Path
 import uvloop
 
 from refract.cli.process import serve_process
+from refract.core.configuring import load_settings
 from refract.core.log import configure_logging
-from refract.core.settings import load_settings
 from refract.web.siblings import Siblings
 
 

@@ -10,11 +10,12 @@ import typer
 from pydantic import BaseModel, ValidationError
 
 from refract import migrations
+from refract.core.configuring import load_settings, prepare_data_dir
 from refract.core.db import Database
 from refract.core.errors import Invalid
 from refract.core.log import configure_logging
 from refract.core.runtime import Runtime, running
-from refract.core.settings import Settings, load_settings, prepare_data_dir
+from refract.core.settings import Settings
 from refract.identity.models import User
 from refract.identity.people import ensure_owner, person_by_email
 from refract.names.service import Namespace

@@ -12,11 +12,12 @@ import uvloop
 from refract.cli.common import DataDir
 from refract.cli.process import serve_process
 from refract.cli.supervisor import Supervisor
+from refract.core.configuring import load_settings, prepare_data_dir
 from refract.core.db import Database
 from refract.core.errors import ConfigurationError
 from refract.core.log import configure_logging
 from refract.core.runtime import Runtime, running
-from refract.core.settings import Settings, load_settings, prepare_data_dir
+from refract.core.settings import Settings
 from refract.identity.people import ensure_owner
 from refract.identity.sessions import make_signin_link
 from refract.node import UnattendedSpool, unattended

@@ -13,9 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from refract.analytics.spool_reader import has_ingester, spools
 from refract.cli.common import DataDir, command_settings
 from refract.core.clock import SystemClock
+from refract.core.configuring import load_settings
 from refract.core.db import Database
 from refract.core.errors import Conflict
-from refract.core.settings import Settings, load_settings
+from refract.core.settings import Settings
 from refract.transfer import backup as backups
 from refract.transfer.move import move as carry
 

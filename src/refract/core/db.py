@@ -6,26 +6,22 @@ The edge (a route, a job, a command) opens the transaction; services take the se
 import asyncio
 import inspect
 import os
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import URL, event, make_url
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy import event, make_url
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 from sqlalchemy.orm import Session
-from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
+from refract.core.engines import LOCK_WAIT_SECONDS, server_engine, sqlite_engine
 from refract.core.errors import StoreFull
 from refract.core.faults import meaning
 from refract.core.settings import Dialect, Settings
 from refract.core.signals import Signals
 
-LOCK_WAIT_SECONDS = 5
-CONNECT_SECONDS = 3
 LEAST_ROOM = 256 * 1024
 """With fewer bytes left on the disk of a SQLite file the next change may fail."""
 Hook = Callable[[], Awaitable[None] | None]
@@ -96,10 +92,10 @@ class Database:
         self._found_no_room = False
         self._closers: list[Callable[[], Awaitable[None]]] = []
         if self.dialect == "sqlite":
-            self._writer = _sqlite_engine(url, write=True)
-            self._reader = _sqlite_engine(url, write=False)
+            self._writer = sqlite_engine(url, write=True)
+            self._reader = sqlite_engine(url, write=False)
         else:
-            self._writer = self._reader = _server_engine(url, self.dialect, settings.database_pool_size)
+            self._writer = self._reader = server_engine(url, self.dialect, settings.database_pool_size)
 
     @property
     def full(self) -> bool:
@@ -255,80 +251,6 @@ def _room_beside(path: str) -> int:
     except OSError:
         return LEAST_ROOM  # what is wrong here is something else
     return disk.f_bavail * disk.f_frsize
-
-
-def _sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
-    path = url.database
-    if not path or path == ":memory:":
-        problem = "SQLite needs a file: an in-memory database cannot be shared by readers and the writer"
-        raise ValueError(problem)
-    if write:
-        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    engine = create_async_engine(
-        URL.create("sqlite+aiosqlite", database=path),
-        poolclass=AsyncAdaptedQueuePool,
-        pool_size=1 if write else 4,
-        max_overflow=0,
-        pool_timeout=2 * LOCK_WAIT_SECONDS,
-        connect_args={"timeout": LOCK_WAIT_SECONDS},
-    )
-
-    @event.listens_for(engine.sync_engine, "connect")
-    def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-        cast("Any", connection).isolation_level = None  # we say BEGIN ourselves
-        cursor = connection.cursor()
-        pragmas = ["foreign_keys = ON", "synchronous = NORMAL", "temp_store = MEMORY", "cache_size = -16000"]
-        for pragma in [*(["journal_mode = WAL"] if write else ["query_only = ON"]), *pragmas]:
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
-
-    @event.listens_for(engine.sync_engine, "begin")
-    def begin(connection: Any) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
-
-    return engine
-
-
-def _server_engine(url: URL, dialect: Dialect, pool_size: int) -> AsyncEngine:
-    query = {name: value for name, value in url.query.items() if isinstance(value, str)}
-    options: dict[str, Any]
-    if dialect == "postgresql":
-        mode = query.pop("sslmode", query.pop("ssl", None))
-        options = {
-            "timeout": CONNECT_SECONDS,
-            "server_settings": {"lock_timeout": f"{LOCK_WAIT_SECONDS}s", "timezone": "UTC", "application_name": "refract"},
-            **({"ssl": mode} if mode else {}),
-        }
-        driver = "postgresql+asyncpg"
-    else:
-        options = {"connect_timeout": CONNECT_SECONDS, "charset": "utf8mb4", **_mysql_tls(query)}
-        driver = "mysql+asyncmy"
-    engine = create_async_engine(
-        url.set(drivername=driver, query=query),
-        isolation_level="READ COMMITTED",
-        pool_size=pool_size,
-        max_overflow=0,
-        pool_timeout=LOCK_WAIT_SECONDS,
-        pool_pre_ping=True,
-        pool_recycle=1800,
-        connect_args=options,
-    )
-    if dialect == "mysql":
-
-        @event.listens_for(engine.sync_engine, "connect")
-        def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-            cursor = connection.cursor()
-            cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {LOCK_WAIT_SECONDS}, time_zone = '+00:00'")
-            cursor.close()
-
-    return engine
-
-
-def _mysql_tls(query: dict[str, str]) -> dict[str, Any]:
-    """`?ssl=true` asks for a certificate that the system trusts, `?ssl_ca=FILE` for one signed by that authority."""
-    authority = query.pop("ssl_ca", None)
-    wanted = query.pop("ssl", "false").lower() in ("true", "1", "require", "required", "verify-full")
-    return {"ssl": ssl.create_default_context(cafile=authority)} if wanted or authority else {}
 
 
 def count_statements(engine: AsyncEngine, counter: Callable[[str], None]) -> Callable[[], None]:

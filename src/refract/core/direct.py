@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from refract.core.db import CONNECT_SECONDS, Database
+from refract.core.db import Database
+from refract.core.engines import CONNECT_SECONDS
 from refract.core.errors import StoreBusy, StoreUnavailable
 
 Row = Sequence[Any]

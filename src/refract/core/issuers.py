@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, m
 from pydantic_settings import NoDecode
 
 Kind = Literal["oidc", "zitadel", "clerk"]
-Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519"]
+Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
 Words = Annotated[tuple[str, ...], NoDecode]
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
@@ -55,8 +55,9 @@ class Issuer(BaseModel):
     domains: Words = ()
     """Email domains (separated by commas) whose verified addresses may sign in. Left out: everybody whom the provider lets in."""
 
-    algorithms: Annotated[tuple[Algorithm, ...], NoDecode] = ("RS256", "ES256", "PS256", "Ed25519")
-    """Signature algorithms that tokens may use, separated by commas. Shared secrets are never accepted."""
+    algorithms: Annotated[tuple[Algorithm, ...], NoDecode] = ("RS256", "ES256", "PS256", "Ed25519", "EdDSA")
+    """Signature algorithms that tokens may use, separated by commas. Shared secrets are never accepted; `EdDSA` is the older name of
+    `Ed25519`, with that curve alone."""
 
     @field_validator("audiences", "parties", "admins", "domains", "algorithms", mode="before")
     @classmethod

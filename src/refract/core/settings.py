@@ -1,27 +1,26 @@
 """Every setting there is. `docs/reference/settings.md` is generated from this module."""
 
-import ipaddress
 import os
-import tomllib
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, Self
-from urllib.parse import SplitResult, urlsplit
+from typing import Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import (
-    BaseSettings,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-    TomlConfigSettingsSource,
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from refract.core.setting_values import (
+    CollectorUrl,
+    DatabaseUrl,
+    Issuers,
+    ModelUrl,
+    Networks,
+    Origin,
+    Ports,
+    RedisUrl,
+    SigningKey,
 )
 
-from refract.core.errors import ConfigurationError
-from refract.core.issuers import Issuer, check_names
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Role = Literal["all", "web", "redirect", "worker", "ingest"]
 Dialect = Literal["sqlite", "postgresql", "mysql"]
 
@@ -50,13 +49,13 @@ class Settings(BaseSettings):
     """What it does: `redirect` answers short links, `web` pages and the API, `worker` the background work, `ingest` stores clicks
     beside a `redirect` that may only read, `all` everything."""
 
-    base_url: str | None = None
+    base_url: Origin = None
     """The public address, such as `https://go.example.com`, by which short URLs, loops and `Origin` are judged. Left out: host and port."""
 
     environment: Literal["development", "production"] = "development"
     """`production` refuses what is only safe on one's own machine."""
 
-    trusted_proxies: Annotated[tuple[Network, ...], NoDecode] = ()
+    trusted_proxies: Networks = ()
     """Networks of reverse proxies (CIDR, separated by commas) whose `X-Forwarded-For` is believed."""
 
     stop_grace_seconds: float = Field(default=1.0, ge=0, le=60)
@@ -66,16 +65,16 @@ class Settings(BaseSettings):
     data_dir: Path = Path("data")
     """The directory for the database file, the click spool and the secret. It is made private to its owner."""
 
-    database_url: str | None = None
+    database_url: DatabaseUrl = None
     """Where the data lives: `sqlite://`, `postgresql://` or `mysql://`. Left out: a file in the data directory."""
 
     database_pool_size: int = Field(default=10, ge=1, le=200)
     """Connections each process keeps to the database server."""
 
-    redis_url: str | None = None
+    redis_url: RedisUrl = None
     """A Redis server for all processes, `redis://` or `rediss://`. Left out: the database carries the news between them."""
 
-    secret_key: SecretStr | None = None
+    secret_key: SigningKey = None
     """At least 32 characters; signs cursors and form tokens. Left out: made once, kept in the data directory. Machines share one."""
 
     # -- links
@@ -113,11 +112,14 @@ class Settings(BaseSettings):
     misses_per_minute: int = Field(default=120, ge=0)
     """Unknown short links one client network may ask for in a minute; `0` sets no limit."""
 
+    sign_ins_per_minute: int = Field(default=60, ge=0)
+    """Steps of a sign-in (out to the provider, back from it) that one client network may take in a minute; `0` sets no limit."""
+
     max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1024)
     """The largest request body that is read."""
 
     # -- identity
-    issuers: dict[str, Issuer] = Field(default_factory=dict)
+    issuers: Issuers = Field(default_factory=dict)
     """Identity providers, each under a name of its own: `REFRACT_ISSUERS__WORK__URL` and so on, or `[issuers.work]` in the file."""
 
     signin_links: Literal["auto", "on", "off"] = "auto"
@@ -133,14 +135,14 @@ class Settings(BaseSettings):
     """Days for which the audit log is kept."""
 
     # -- fetching foreign pages
-    fetch_allow: Annotated[tuple[Network, ...], NoDecode] = ()
+    fetch_allow: Networks = ()
     """Networks (CIDR, separated by commas) that pages may be fetched from, on any port, although they are not public. Mind who may ask."""
 
-    fetch_ports: Annotated[tuple[int, ...], NoDecode] = (80, 443)
+    fetch_ports: Ports = (80, 443)
     """Ports (separated by commas) that pages may be fetched from at public addresses."""
 
     # -- the library's assistant
-    model_url: str | None = None
+    model_url: ModelUrl = None
     """An OpenAI-compatible endpoint such as `http://127.0.0.1:11434/v1`, which describes items. Left out: only the offline tier does."""
 
     model_name: str | None = None
@@ -208,7 +210,7 @@ class Settings(BaseSettings):
     log_format: Literal["auto", "json", "text"] = "auto"
     """`json` for machines, `text` for people, `auto` picks text on a terminal."""
 
-    otlp_url: str | None = None
+    otlp_url: CollectorUrl = None
     """Where OpenTelemetry traces are sent (OTLP over HTTP), such as `http://127.0.0.1:4318`. Left out: none are made."""
 
     geoip_path: Path | None = None
@@ -226,87 +228,6 @@ class Settings(BaseSettings):
 
     metrics_token: SecretStr | None = None
     """When set, `/metrics` answers only to `Authorization: Bearer` with this token."""
-
-    @field_validator("trusted_proxies", "fetch_allow", mode="before")
-    @classmethod
-    def _networks(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        try:
-            return tuple(ipaddress.ip_network(part.strip()) for part in value.split(",") if part.strip())
-        except ValueError as wrong:
-            problem = f"{wrong}. Write networks such as 10.0.0.0/8, separated by commas"
-            raise ValueError(problem) from wrong
-
-    @field_validator("fetch_ports", mode="before")
-    @classmethod
-    def _ports(cls, value: object) -> object:
-        ports = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-        if isinstance(ports, list | tuple) and all(str(port).isdecimal() and 0 < int(port) < 65536 for port in ports):
-            return tuple(int(port) for port in ports)
-        problem = "Write port numbers such as 80,443, separated by commas"
-        raise ValueError(problem)
-
-    @field_validator("base_url")
-    @classmethod
-    def _origin(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        parts = urlsplit(value.rstrip("/"))
-        more = parts.path or parts.query or parts.fragment or parts.username
-        if parts.scheme not in ("http", "https") or not parts.hostname or more or not _port_fits(parts):
-            problem = "write scheme and host alone, such as https://go.example.com"
-            raise ValueError(problem)
-        return f"{parts.scheme}://{parts.netloc.lower()}"
-
-    @field_validator("database_url")
-    @classmethod
-    def _database(cls, value: str | None) -> str | None:
-        if value is not None and urlsplit(value).scheme not in ("sqlite", "postgresql", "mysql"):
-            problem = "begin it with sqlite://, postgresql:// or mysql://"
-            raise ValueError(problem)
-        if value is not None and not _whole(value):
-            problem = "write it as sqlite:////path/to/file, postgresql://user@host/database or mysql://user@host/database"
-            raise ValueError(problem)
-        return value
-
-    @field_validator("model_url")
-    @classmethod
-    def _model(cls, value: str | None) -> str | None:
-        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
-            problem = "write the address up to the version, such as http://127.0.0.1:11434/v1"
-            raise ValueError(problem)
-        return value.rstrip("/") if value else None
-
-    @field_validator("redis_url")
-    @classmethod
-    def _redis(cls, value: str | None) -> str | None:
-        if value is not None and urlsplit(value).scheme not in ("redis", "rediss", "unix"):
-            problem = "begin it with redis:// or rediss://"
-            raise ValueError(problem)
-        return value
-
-    @field_validator("otlp_url")
-    @classmethod
-    def _collector(cls, value: str | None) -> str | None:
-        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
-            problem = "write it as http://host:4318"
-            raise ValueError(problem)
-        return value
-
-    @field_validator("secret_key")
-    @classmethod
-    def _secret(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and len(value.get_secret_value()) < 32:
-            problem = "use at least 32 characters"
-            raise ValueError(problem)
-        return value
-
-    @field_validator("issuers")
-    @classmethod
-    def _issuers(cls, value: dict[str, Issuer]) -> dict[str, Issuer]:
-        check_names(value)
-        return value
 
     @model_validator(mode="after")
     def _model_is_named(self) -> Self:
@@ -368,72 +289,3 @@ class Settings(BaseSettings):
     @property
     def effective_archive_dir(self) -> Path:
         return self.archive_dir or self.data_dir / "archive"
-
-
-def _port_fits(parts: SplitResult) -> bool:
-    try:
-        return parts.port is None or parts.port > 0
-    except ValueError:
-        return False
-
-
-def _whole(database_url: str) -> bool:
-    """Whether a database URL names all that is needed: a file that several connections can share, or a server and a database."""
-    parts = urlsplit(database_url)
-    if parts.scheme == "sqlite":
-        return not parts.netloc and len(parts.path) > 1 and not parts.path.endswith(("/", ":memory:"))
-    return _port_fits(parts) and len(parts.path) > 1
-
-
-def load_settings(**given: object) -> Settings:
-    """Read the environment, the file and what the command line gave, or stop with one sentence that says how to put it right."""
-    _check_file(os.environ.get("REFRACT_SETTINGS_FILE"))
-    try:
-        return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
-    except SettingsError as wrong:
-        raise ConfigurationError(problem=f"{wrong}:", remedy="write it as the list of settings says.") from wrong
-    except ValidationError as wrong:
-        first = wrong.errors()[0]
-        name = "__".join(str(part) for part in first["loc"] if isinstance(part, str))
-        variable = f"REFRACT_{name.upper()}" if name else "The settings"
-        shown = "" if not name or _secret_setting(name) else f' is "{first.get("input")}", which does not fit'
-        message = first["msg"].removeprefix("Value error, ")
-        raise ConfigurationError(problem=f"{variable}{shown or ' does not fit'}:", remedy=f"{message}.") from wrong
-
-
-def _check_file(name: str | None) -> None:
-    """A file that is missing, broken or misspelt must not pass for one that says nothing."""
-    if not name:
-        return
-    try:
-        known = tomllib.loads(Path(name).read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
-        why = getattr(wrong, "strerror", None) or str(wrong)
-        raise ConfigurationError(problem=f"REFRACT_SETTINGS_FILE {name} cannot be read: {why}.", remedy="Write it as TOML.") from wrong
-    unknown = sorted(set(known) - set(Settings.model_fields))
-    if unknown:
-        raise ConfigurationError(problem=f'REFRACT_SETTINGS_FILE {name} names "{unknown[0]}".', remedy="There is no such setting.")
-
-
-def _secret_setting(name: str) -> bool:
-    field = Settings.model_fields.get(name)
-    return field is None or ("Secret" in str(field.annotation) or name.endswith("_url") or name == "issuers")
-
-
-def prepare_data_dir(path: Path) -> Path:
-    """Make the data directory, private to its owner."""
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-            raise PermissionError
-    except (FileExistsError, NotADirectoryError) as wrong:
-        raise ConfigurationError(
-            problem=f"The data directory {path} is a file, or lies below one.",
-            remedy="Name a directory with --data-dir or REFRACT_DATA_DIR.",
-        ) from wrong
-    except OSError as wrong:
-        raise ConfigurationError(
-            problem=f"The data directory {path} cannot be used ({wrong.strerror or 'no permission to read and write it'}).",
-            remedy="Give this user the right to write it, or name another with --data-dir or REFRACT_DATA_DIR.",
-        ) from wrong
-    return path

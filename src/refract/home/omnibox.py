@@ -13,7 +13,7 @@ from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.home import typed as reading
 from refract.home.search import Kind, search
-from refract.identity.actors import MaybeActor, Reader, Writer
+from refract.identity.actors import MaybeReader, Reader, Writer
 from refract.identity.rendering import respond, respond_part
 from refract.identity.visitors import Actor
 from refract.links import pages as link_pages
@@ -147,7 +147,7 @@ async def go(actor: Reader, rt: Rt, q: Words = "") -> Response:  # noqa: ARG001 
 
 
 @router.get("/app/suggest")
-async def suggest(actor: MaybeActor, rt: Rt, q: Words = "") -> Response:
+async def suggest(actor: MaybeReader, rt: Rt, q: Words = "") -> Response:
     """Names that begin with what is typed, in the form browsers ask search engines for. Strangers learn of public ones alone."""
     async with rt.db.read() as session:
         asker = who(actor) if actor else None

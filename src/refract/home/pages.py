@@ -8,7 +8,7 @@ from starlette.responses import Response
 from refract.analytics.pages import today
 from refract.core.page import Cursors
 from refract.home import browser, omnibox
-from refract.identity.actors import MaybeActor
+from refract.identity.actors import MaybeActor, MaybeReader
 from refract.identity.rendering import respond
 from refract.library.queries import count_pending
 from refract.links import pages as link_pages
@@ -24,7 +24,7 @@ DRAFTS = 3
 
 
 @router.get("/")
-async def start(request: Request, actor: MaybeActor, rt: Rt, created: Annotated[str | None, Query(max_length=20)] = None) -> Response:
+async def start(request: Request, actor: MaybeReader, rt: Rt, created: Annotated[str | None, Query(max_length=20)] = None) -> Response:
     """The landing page for strangers, home for people signed in."""
     if actor is None:
         return respond(request, None, "landing.html", page_title="Refract")

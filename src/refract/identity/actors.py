@@ -35,6 +35,10 @@ async def _reader(actor: MaybeActor) -> Actor:
     return _needs(Scope.READ, actor)
 
 
+async def _visiting(actor: MaybeActor) -> Actor | None:
+    return None if actor is None else _needs(Scope.READ, actor)
+
+
 async def _writer(actor: MaybeActor) -> Actor:
     return _needs(Scope.WRITE, actor)
 
@@ -79,6 +83,8 @@ def guard_of(calls: Iterable[Callable[..., Any]], method: str) -> Guard | None:
     return Guard(scope, optional=scope is None, errors=tuple(errors))
 
 
+MaybeReader = Annotated[Actor | None, Depends(_visiting)]
+"""Strangers are welcome too; but a key that may not read sees nothing of its person's."""
 Reader = Annotated[Actor, Depends(_reader)]
 Writer = Annotated[Actor, Depends(_writer)]
 Admin = Annotated[Actor, Depends(_admin)]

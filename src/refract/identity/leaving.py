@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import delete, func, select, update
@@ -13,28 +14,48 @@ from refract.identity import audit, keys, sessions
 from refract.identity.errors import LastAdministrator
 from refract.identity.models import ApiKey, AuditEntry, BrowserSession, SigninLink, User, UserRole, UserStatus
 from refract.identity.parts import Leaving, Part
+from refract.identity.payloads import FinishLeaving
 from refract.identity.schemas import KeyOut, Me, SessionOut
+from refract.jobs.queue import enqueue
 from refract.web.models import StoredAnswer
 
 DELETED_ISSUER = "deleted"
+DELETED_ACTION = "account.deleted"
 AT_ONCE = 200
 """Rows of one piece of the export."""
+AFTERWARDS = timedelta(minutes=2)
+"""When it is looked again. No request takes so long, so what had begun before the deletion has ended by then."""
 
 
 async def delete_account(session: WriteSession, rt: Runtime, leaving: Leaving, parts: Sequence[Part], *, by: User) -> None:
     """End an account: the row stays without anything of the person, the features part with the rest, and nobody can come back as them."""
     user = await session.get_one(User, leaving.user.id, with_for_update=True)
     await keep_an_administrator(session, user)
+    await _erase(session, rt, leaving, parts)
+    _forget(user)
+    await session.flush()
+    await audit.note(session, rt, DELETED_ACTION, actor=by, target=str(user.id))
+    await enqueue(session, rt, FinishLeaving(user_id=user.id), run_at=rt.clock.now() + AFTERWARDS)
+
+
+async def erase_again(session: WriteSession, rt: Runtime, user_id: int, parts: Sequence[Part]) -> None:
+    """Remove what a request wrote that had been let in just before the account was deleted."""
+    user = await session.get(User, user_id, with_for_update=True)
+    if user is not None and user.status == UserStatus.DELETED:
+        await _erase(session, rt, Leaving(user), parts)
+
+
+async def _erase(session: WriteSession, rt: Runtime, leaving: Leaving, parts: Sequence[Part]) -> None:
+    """Everything but the row itself."""
+    user_id = leaving.user.id
     for part in parts:
         await part.erase(session, rt, leaving)
     for model in (ApiKey, BrowserSession, SigninLink):
-        await session.execute(delete(model).where(model.user_id == user.id))
-    await session.execute(delete(StoredAnswer).where(StoredAnswer.actor == f"user:{user.id}"))
-    mine = update(AuditEntry).where(AuditEntry.actor_id == user.id).values(target=None, detail=None)
+        await session.execute(delete(model).where(model.user_id == user_id))
+    await session.execute(delete(StoredAnswer).where(StoredAnswer.actor == f"user:{user_id}"))
+    theirs = (AuditEntry.actor_id == user_id, AuditEntry.action != DELETED_ACTION)
+    mine = update(AuditEntry).where(*theirs).values(target=None, detail=None)
     await session.execute(mine.execution_options(synchronize_session=False))
-    _forget(user)
-    await session.flush()
-    await audit.note(session, rt, "account.deleted", actor=by, target=str(user.id))
 
 
 def _forget(user: User) -> None:

@@ -1,6 +1,6 @@
-"""What features keep of a person: each says how to give it out and how it leaves, and `app` gathers them.
+"""What features keep of a person: each says how to give it out and how it leaves, and `admin.parts` gathers them.
 
-A feature above identity writes one `Part` and `app` names it in `PARTS`; neither identity nor the other features know of it.
+A feature above identity writes one `Part` and `admin.parts` names it in `PARTS`; neither identity nor the other features know of it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -102,7 +102,7 @@ def _as_extracted(kept: ItemPage) -> Extracted:
 async def _not_fetched(rt: Runtime, job: EnrichItem, wrong: FetchError) -> None:
     """Try again what may pass by itself; else, or the third time, the item says so. What was fetched before stays."""
     attempt = job.claim.attempt if job.claim is not None else TRIES
-    _log.info("page_not_fetched", item=str(job.item_id), kind=wrong.kind, detail=wrong.detail)
+    _log.info("page_not_fetched", item=str(job.item_id), kind=wrong.kind)  # not the address: what somebody saves is theirs
     if wrong.again and attempt < TRIES:
         raise TryAgain(wrong.kind.upper(), wrong.message) from wrong
     async with rt.db.write() as session:

@@ -7,6 +7,7 @@ from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.identity.parts import Leaving, Part
+from refract.library.search_jobs import forget_words_later
 from refract.library.service import erase_person, export_person
 
 
@@ -17,8 +18,9 @@ async def export(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
             yield {"record": kind, **row}
 
 
-async def erase(session: WriteSession, rt: Runtime, leaving: Leaving) -> None:  # noqa: ARG001 - every part is asked alike
+async def erase(session: WriteSession, rt: Runtime, leaving: Leaving) -> None:
     await erase_person(session, leaving.user.id)
+    await forget_words_later(session, rt)
 
 
 PART = Part("library", export, erase)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import time
 from typing import ClassVar
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, select, text
 
 from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
@@ -19,6 +19,8 @@ from refract.library.search import reindex
 
 BREATH_SECONDS = 0.01
 _SLICE = 200
+_PAGES = 200
+"""Of the index on SQLite that are written anew in one transaction."""
 
 
 class ReindexChange(Payload):
@@ -41,12 +43,24 @@ class ForgetTagChanges(Payload):
     kind: ClassVar[str] = "library.forget_tag_changes"
 
 
+class ForgetWords(Payload):
+    """Let the index on SQLite forget the words of items that are gone."""
+
+    kind: ClassVar[str] = "library.forget_words"
+
+
 async def reindex_change(session: WriteSession, rt: Runtime, change_id: int) -> None:
     await enqueue(session, rt, ReindexChange(change_id=change_id))
 
 
 async def reindex_tag(session: WriteSession, rt: Runtime, tag_id: int) -> None:
     await enqueue(session, rt, ReindexTag(tag_id=tag_id))
+
+
+async def forget_words_later(session: WriteSession, rt: Runtime) -> None:
+    """For whoever has removed items and wants no word of them left. Elsewhere the database itself sees to it."""
+    if session.dialect == "sqlite":
+        await enqueue(session, rt, ForgetWords(), dedup=ForgetWords.kind)
 
 
 @handles(ReindexChange)
@@ -70,6 +84,25 @@ async def forget_tag_changes(rt: Runtime, _job: ForgetTagChanges) -> None:
         await rt.clock.sleep(BREATH_SECONDS)
 
 
+@handles(ForgetWords)
+async def forget_words(rt: Runtime, _job: ForgetWords) -> None:
+    """FTS5 only notes that a row is gone; its words stay in the file until parts of the index are merged, which happens by chance.
+
+    So everything is merged into one part, some pages at a time: a negative number begins that, and it is done when nothing changes.
+    """
+    if rt.settings.dialect != "sqlite":
+        return
+    pages, changes = -_PAGES, text("SELECT total_changes()")
+    while True:
+        async with rt.db.write() as session:
+            before = await session.scalar(changes) or 0
+            await session.execute(text("INSERT INTO item_search_fts (item_search_fts, rank) VALUES ('merge', :pages)"), {"pages": pages})
+            if (await session.scalar(changes) or 0) - before < 2:
+                return
+        pages = _PAGES
+        await rt.clock.sleep(BREATH_SECONDS)
+
+
 async def _in_slices(rt: Runtime, items_after: Callable[[int], Select[int]]) -> None:
     """Each slice is a transaction of its own, so that nobody waits long for it."""
     last = 0
@@ -83,5 +116,5 @@ async def _in_slices(rt: Runtime, items_after: Callable[[int], Select[int]]) -> 
         await rt.clock.sleep(BREATH_SECONDS)
 
 
-HANDLERS = (reindex_changed, reindex_tagged, forget_tag_changes)
+HANDLERS = (reindex_changed, reindex_tagged, forget_tag_changes, forget_words)
 PERIODIC = (Every(ForgetTagChanges(), daily=time(3, 15)),)

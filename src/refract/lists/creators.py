@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from refract.core.address import TrustedProxies, network_of
 from refract.core.runtime import Runtime
 from refract.core.secrets import digest
 from refract.identity.actors import MaybeActor
@@ -16,6 +15,7 @@ from refract.identity.models import Scope
 from refract.identity.visitors import Actor
 from refract.lists.access import Who
 from refract.web import csrf
+from refract.web.networks import network_behind
 from refract.web.toolkit import Rt
 
 COOKIE = "refract_creator"
@@ -69,7 +69,7 @@ async def _reading(request: Request, rt: Rt, actor: MaybeActor) -> Visitor:
     creator = creator_cookie(request, rt)
     if actor is not None and Scope.READ not in actor.scopes:
         raise MissingScope(scope=Scope.READ)
-    return Visitor(actor, creator, _network(request, rt))
+    return Visitor(actor, creator, network_behind(request, rt))
 
 
 async def _writing(request: Request, rt: Rt, actor: MaybeActor) -> Visitor:
@@ -81,20 +81,10 @@ async def _writing(request: Request, rt: Rt, actor: MaybeActor) -> Visitor:
         if actor is None:
             raise OriginUnproven
         creator = None  # who comes with a key or a proven session goes without it
-    visitor = Visitor(actor, creator or (str(uuid.uuid4()) if actor is None else None), _network(request, rt), fresh=creator is None)
+    visitor = Visitor(actor, creator or (str(uuid.uuid4()) if actor is None else None), network_behind(request, rt), fresh=creator is None)
     if actor is None:
         request.state.actor = f"creator:{(visitor.who.creator or '')[:48]}"  # whose stored answers a request may repeat
     return visitor
-
-
-def _network(request: Request, rt: Runtime) -> str:
-    peer = request.client.host if request.client else ""
-    forwarded = [value.encode("latin-1") for value in request.headers.getlist("x-forwarded-for")]
-    return network_of(rt.part(_proxies).client(peer, forwarded)).hex()
-
-
-def _proxies(rt: Runtime) -> TrustedProxies:
-    return TrustedProxies(rt.settings.trusted_proxies)
 
 
 Reading = Annotated[Visitor, Depends(_reading)]

@@ -33,6 +33,7 @@ async def erase(session: WriteSession, rt: Runtime, leaving: Leaving) -> None:
     """Published lists are deleted, which frees their names; then everything goes at once, not after the usual 90 days."""
     await service.erase_person(session, rt.ids, leaving.user.id, rt.clock.now())
     left = list(await session.scalars(select(LinkList.id).where(LinkList.owner_id == leaving.user.id)))
+    await service.forget_slugs(session, left)
     await service.erase_lists(session, left)
 
 

@@ -11,6 +11,7 @@ from refract.core.address import TrustedProxies, network_of
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 from refract.identity.access import Right
+from refract.identity.models import Scope as KeyScope
 from refract.identity.rendering import respond
 from refract.identity.visitors import Actor, who_asks
 from refract.links.access import Who
@@ -28,7 +29,9 @@ class WebSurface:
         self._proxies = TrustedProxies(rt.settings.trusted_proxies)
 
     async def visitor(self, scope: Scope) -> Visitor | None:
-        return await who_asks(self._request(scope), self._rt)
+        """Whoever asks, as far as they may look: a key without the right to read opens no more than a stranger does."""
+        actor = await who_asks(self._request(scope), self._rt)
+        return actor if actor is not None and KeyScope.READ in actor.scopes else None
 
     def network(self, scope: Scope) -> str:
         peer = scope["client"][0] if scope.get("client") else ""

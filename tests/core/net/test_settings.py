@@ -4,9 +4,9 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
+from refract.core.configuring import load_settings
 from refract.core.errors import ConfigurationError
 from refract.core.net import Fetcher
-from refract.core.settings import load_settings
 
 
 def test_nothing_inside_is_open_unless_somebody_says_so() -> None:

@@ -11,8 +11,9 @@ from rich.markup import escape
 from refract.cli.common import AsJson, DataDir
 from refract.cli.doctor import machine, servers, setup
 from refract.cli.doctor.findings import Finding, Verdict
+from refract.core.configuring import load_settings
 from refract.core.log import configure_logging
-from refract.core.settings import Settings, load_settings
+from refract.core.settings import Settings
 
 _MARKS = {Verdict.WELL: "[green]well[/]", Verdict.MIND: "[yellow]mind[/]", Verdict.WRONG: "[red]wrong[/]"}
 

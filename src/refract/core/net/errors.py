@@ -1,6 +1,7 @@
 """How a fetch can end badly: one class per ending.
 
-The message is the class's own sentence and may be shown to anybody; `detail` may name addresses and is for the log alone.
+The message is the class's own sentence and may be shown to anybody; `detail` may name addresses, which are somebody's: it is
+for whoever debugs, and stands in no log.
 """
 
 from typing import ClassVar

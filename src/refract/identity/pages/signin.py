@@ -23,6 +23,7 @@ from refract.identity.models import User
 from refract.identity.rendering import respond, shown, visit_cookie
 from refract.identity.visitors import clear_session_cookie, session_token, set_session_cookie
 from refract.web import csrf, returning
+from refract.web.networks import NetworkLimit
 from refract.web.problems import wants_page
 from refract.web.toolkit import Rt, page_router
 
@@ -30,6 +31,13 @@ router = page_router()
 ATTEMPT = "refract_sign_in"
 ATTEMPT_SECONDS = 600
 Said = Annotated[str | None, Query(max_length=8192)]
+
+
+class SignIns(NetworkLimit):
+    """How often each network sets out or comes back: every step may cost a question to the provider, or an entry in the audit log."""
+
+    def __init__(self, rt: Runtime) -> None:
+        super().__init__(rt, "sign-in", rt.settings.sign_ins_per_minute)
 
 
 @router.get("/auth/sign-in")
@@ -72,6 +80,7 @@ async def go_to_provider(issuer_name: str, request: Request, rt: Rt) -> Response
     """Out to the provider. Asked by anybody, it changes nothing: only the answer to this browser's own question lets it in."""
     from refract.identity.oidc import documents, flow  # noqa: PLC0415 - only where an issuer is configured
 
+    await rt.part(SignIns).count(request, rt.clock.monotonic())
     provider = rt.part(documents.Providers).by_name.get(issuer_name)
     if provider is None:
         raise IssuerNotFound
@@ -94,6 +103,7 @@ async def come_back(
     from refract.identity.oidc import documents, flow  # noqa: PLC0415 - only where an issuer is configured
     from refract.identity.oidc.accounts import sync_account  # noqa: PLC0415 - the same
 
+    await rt.part(SignIns).count(request, rt.clock.monotonic())
     provider = rt.part(documents.Providers).by_name.get(issuer_name)
     try:
         if provider is None:

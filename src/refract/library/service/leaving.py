@@ -8,6 +8,7 @@ from sqlalchemy import delete, select
 from refract.core.db import ReadSession, WriteSession
 from refract.library import queries
 from refract.library.cards import cards_of
+from refract.library.import_models import Import
 from refract.library.models import Item, TagChange, TagRule
 from refract.library.quota_models import LedgerEntry, QuotaDay
 from refract.tags.models import Tag, TagAlias
@@ -16,10 +17,14 @@ SLICE = 500
 
 
 async def erase_person(session: WriteSession, user_id: int) -> None:
-    """Delete a person's library: items with all that hangs on them, tags, rules, budget. Jobs that wait find nothing to do."""
+    """Delete a person's library: items with all that hangs on them, imports with their rows, tags, rules, budget.
+
+    Jobs that wait find nothing to do.
+    """
     while ids := (await session.scalars(select(Item.id).where(Item.user_id == user_id).limit(SLICE))).all():
         await session.execute(delete(Item).where(Item.id.in_(ids)).execution_options(synchronize_session=False))
     for own in (
+        delete(Import).where(Import.user_id == user_id),
         delete(TagChange).where(TagChange.user_id == user_id),
         delete(TagAlias).where(TagAlias.space == user_id),
         delete(Tag).where(Tag.space == user_id),

@@ -4,9 +4,7 @@ from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
 
-from refract.core.address import TrustedProxies, network_of
 from refract.core.errors import InvalidStateTransition, Stale
-from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.actors import Writer
@@ -19,8 +17,8 @@ from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.names.models import Kind
 from refract.names.schemas import NameAvailability, NameIn
 from refract.web.limits import RateLimited
+from refract.web.networks import NetworkLimit
 from refract.web.problems import problems
-from refract.web.shared_limits import SharedBuckets
 from refract.web.toolkit import BadETag, IdempotencyKey, IfMatch, Rt, api_router, expected_version
 
 router = api_router("/links/{link_id}/names", "names")
@@ -58,19 +56,11 @@ async def release_name(link_id: Id, name: str, actor: Writer, rt: Rt, space: Spa
     return Response(status_code=204)
 
 
-class Askers:
+class Askers(NetworkLimit):
     """How often each network asks. Strangers may, but not without end."""
 
     def __init__(self, rt: Runtime) -> None:
-        self._proxies = TrustedProxies(rt.settings.trusted_proxies)
-        self._buckets = SharedBuckets(rt.part(shared_redis), "ask", size=ASKS_PER_MINUTE, per_second=ASKS_PER_MINUTE / 60)
-
-    async def count(self, request: Request, now: float) -> None:
-        peer = request.client.host if request.client else ""
-        forwarded = [value.encode("latin-1") for value in request.headers.getlist("x-forwarded-for")]
-        left = await self._buckets.take(network_of(self._proxies.client(peer, forwarded)).hex(), now)
-        if left < 0:
-            raise RateLimited(limit=ASKS_PER_MINUTE, per="a minute", retry_after=self._buckets.wait(left))
+        super().__init__(rt, "ask", ASKS_PER_MINUTE)
 
 
 @open_router.get("/{name}", responses=problems(RateLimited, *ASKING[5:]))

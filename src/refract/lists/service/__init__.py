@@ -4,7 +4,7 @@ from refract.lists.service.drafts import claim_lists, create_list, draft_of, edi
 from refract.lists.service.entries import Address, add_entries, edit_entry, remove_entry, reorder, shift_entry
 from refract.lists.service.fill import fill_entry, give_up_waiting, settle_check
 from refract.lists.service.publishing import delete_list, new_edition, publish
-from refract.lists.service.upkeep import KEPT, erase_lists, erase_old, erase_person, forget_actions
+from refract.lists.service.upkeep import KEPT, erase_lists, erase_old, erase_person, forget_actions, forget_slugs
 
 __all__ = [
     "KEPT",
@@ -21,6 +21,7 @@ __all__ = [
     "erase_person",
     "fill_entry",
     "forget_actions",
+    "forget_slugs",
     "give_up_waiting",
     "hold",
     "hold_draft",

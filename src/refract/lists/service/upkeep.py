@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 
 from refract.analytics.models import ListTotals
 from refract.core.db import WriteSession
@@ -44,6 +44,13 @@ async def forget_actions(session: WriteSession, now: datetime, most: int = 1_000
     if ids:
         await session.execute(delete(ListAction).where(ListAction.id.in_(ids)))
     return len(ids)
+
+
+async def forget_slugs(session: WriteSession, ids: Sequence[int]) -> None:
+    """The log goes on saying that something was published or deleted, and no longer under which name."""
+    for some in slices(list(ids)):
+        nameless = update(ListAction).where(ListAction.list_id.in_(some)).values(slug=None)
+        await session.execute(nameless.execution_options(synchronize_session=False))
 
 
 async def erase_person(session: WriteSession, ids: IdSource, user_id: int, now: datetime) -> None:

@@ -14,6 +14,14 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
+    _users()
+    _api_keys()
+    _sessions()
+    _signin_links()
+    _audit_log()
+
+
+def _users() -> None:
     create_table(
         "users",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -39,6 +47,9 @@ def upgrade() -> None:
     )
     create_index("ix_users_email_folded", "users", ["email_folded"])
     create_index("ix_users_created_at", "users", ["created_at", "id"])
+
+
+def _api_keys() -> None:
     create_table(
         "api_keys",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -55,6 +66,9 @@ def upgrade() -> None:
         sa.CheckConstraint("status IN ('active', 'revoked')", name="ck_api_keys_status"),
     )
     create_index("ix_api_keys_user", "api_keys", ["user_id", "status", "created_at"])
+
+
+def _sessions() -> None:
     create_table(
         "sessions",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -68,6 +82,9 @@ def upgrade() -> None:
     )
     create_index("ix_sessions_user", "sessions", ["user_id", "created_at"])
     create_index("ix_sessions_expires_at", "sessions", ["expires_at"])
+
+
+def _signin_links() -> None:
     create_table(
         "signin_links",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -79,6 +96,9 @@ def upgrade() -> None:
         sa.UniqueConstraint("token_hash", name="uq_signin_links_token_hash"),
     )
     create_index("ix_signin_links_expires_at", "signin_links", ["expires_at"])
+
+
+def _audit_log() -> None:
     create_table(
         "audit_log",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),

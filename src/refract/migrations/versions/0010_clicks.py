@@ -7,6 +7,11 @@ down_revision = "0009"
 
 
 def upgrade() -> None:
+    _events()
+    _checkpoints()
+
+
+def _events() -> None:
     create_table(
         "click_events",
         sa.Column("spool_id", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -39,6 +44,9 @@ def upgrade() -> None:
     create_index("ix_click_events_target", "click_events", ["target_id", "at"])
     create_index("ix_click_events_country", "click_events", ["country_code", "at"])
     create_index("ix_click_events_at", "click_events", ["at"])
+
+
+def _checkpoints() -> None:
     create_table(
         "spool_checkpoints",
         sa.Column("spool_id", sa.BigInteger, primary_key=True, autoincrement=False),

@@ -8,8 +8,14 @@ down_revision = "0013"
 
 def upgrade() -> None:
     _items()
-    _around_items()
-    _tags()
+    _pages()
+    _suggestions()
+    _undo()
+    _item_tags()
+    _aliases()
+    _rules()
+    _changes()
+    _changed_items()
     _quota()
 
 
@@ -52,7 +58,7 @@ def _items() -> None:
     create_index("ix_items_import_id", "items", ["import_id"])
 
 
-def _around_items() -> None:
+def _pages() -> None:
     create_table(
         "item_pages",
         _item_id("item_pages", primary=True),
@@ -70,6 +76,9 @@ def _around_items() -> None:
         sa.Column("html", long_text(), nullable=False),
         sa.Column("fetched_at", Moment, nullable=False),
     )
+
+
+def _suggestions() -> None:
     create_table(
         "item_tag_suggestions",
         _id(),
@@ -88,6 +97,9 @@ def _around_items() -> None:
         sa.CheckConstraint("source IN ('AI', 'SYSTEM')", name="ck_item_tag_suggestions_source"),
     )
     create_index("ix_item_tag_suggestions_user", "item_tag_suggestions", ["user_id", "status", "normalised_name"])
+
+
+def _undo() -> None:
     create_table(
         "item_undo",
         _item_id("item_undo", primary=True),
@@ -97,7 +109,7 @@ def _around_items() -> None:
     )
 
 
-def _tags() -> None:
+def _item_tags() -> None:
     create_table(
         "item_tags",
         _item_id("item_tags", primary=True),
@@ -105,6 +117,9 @@ def _tags() -> None:
         sa.Column("created_at", Moment, nullable=False),
     )
     create_index("ix_item_tags_tag", "item_tags", ["tag_id", "item_id"])
+
+
+def _aliases() -> None:
     create_table(
         "tag_aliases",
         sa.Column("space", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -114,6 +129,9 @@ def _tags() -> None:
         sa.Column("created_at", Moment, nullable=False),
     )
     create_index("ix_tag_aliases_tag", "tag_aliases", ["tag_id"])
+
+
+def _rules() -> None:
     create_table(
         "tag_rules",
         _id(),
@@ -123,6 +141,9 @@ def _tags() -> None:
         sa.Column("tags", sa.JSON, nullable=False),
         sa.UniqueConstraint("user_id", "position", name="uq_tag_rules_user_id_position"),
     )
+
+
+def _changes() -> None:
     create_table(
         "tag_changes",
         _id(),
@@ -136,6 +157,9 @@ def _tags() -> None:
     )
     create_index("ix_tag_changes_tag", "tag_changes", ["tag_id", "id"])
     create_index("ix_tag_changes_user", "tag_changes", ["user_id", "id"])
+
+
+def _changed_items() -> None:
     create_table(
         "tag_change_items",
         sa.Column(

@@ -1,0 +1,65 @@
+"""From the environment, a file and the command line to settings, or to one sentence that says what to put right."""
+
+import os
+import tomllib
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from refract.core.errors import ConfigurationError
+from refract.core.settings import Settings
+
+
+def load_settings(**given: object) -> Settings:
+    """Read the environment, the file and what the command line gave, or stop with one sentence that says how to put it right."""
+    _check_file(os.environ.get("REFRACT_SETTINGS_FILE"))
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    except SettingsError as wrong:
+        raise ConfigurationError(problem=f"{wrong}:", remedy="write it as the list of settings says.") from wrong
+    except ValidationError as wrong:
+        first = wrong.errors()[0]
+        name = "__".join(str(part) for part in first["loc"] if isinstance(part, str))
+        variable = f"REFRACT_{name.upper()}" if name else "The settings"
+        shown = "" if not name or _secret_setting(name) else f' is "{first.get("input")}", which does not fit'
+        message = first["msg"].removeprefix("Value error, ")
+        raise ConfigurationError(problem=f"{variable}{shown or ' does not fit'}:", remedy=f"{message}.") from wrong
+
+
+def _check_file(name: str | None) -> None:
+    """A file that is missing, broken or misspelt must not pass for one that says nothing."""
+    if not name:
+        return
+    try:
+        known = tomllib.loads(Path(name).read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
+        why = getattr(wrong, "strerror", None) or str(wrong)
+        raise ConfigurationError(problem=f"REFRACT_SETTINGS_FILE {name} cannot be read: {why}.", remedy="Write it as TOML.") from wrong
+    unknown = sorted(set(known) - set(Settings.model_fields))
+    if unknown:
+        raise ConfigurationError(problem=f'REFRACT_SETTINGS_FILE {name} names "{unknown[0]}".', remedy="There is no such setting.")
+
+
+def _secret_setting(name: str) -> bool:
+    field = Settings.model_fields.get(name)
+    return field is None or ("Secret" in str(field.annotation) or name.endswith("_url") or name == "issuers")
+
+
+def prepare_data_dir(path: Path) -> Path:
+    """Make the data directory, private to its owner."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+            raise PermissionError
+    except (FileExistsError, NotADirectoryError) as wrong:
+        raise ConfigurationError(
+            problem=f"The data directory {path} is a file, or lies below one.",
+            remedy="Name a directory with --data-dir or REFRACT_DATA_DIR.",
+        ) from wrong
+    except OSError as wrong:
+        raise ConfigurationError(
+            problem=f"The data directory {path} cannot be used ({wrong.strerror or 'no permission to read and write it'}).",
+            remedy="Give this user the right to write it, or name another with --data-dir or REFRACT_DATA_DIR.",
+        ) from wrong
+    return path

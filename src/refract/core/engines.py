@@ -1,0 +1,94 @@
+"""How each of the three databases is spoken to: drivers, pools, patience, TLS."""
+
+import ssl
+from pathlib import Path
+from typing import Any, cast
+
+from sqlalchemy import URL, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
+
+from refract.core.settings import Dialect
+
+# Errors go to logs, and those of jobs into a table: they name the statement, never what somebody wrote (`hide_parameters`).
+LOCK_WAIT_SECONDS = 5
+CONNECT_SECONDS = 3
+
+
+def sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
+    """One connection that writes, or a few that may only read."""
+    path = url.database
+    if not path or path == ":memory:":
+        problem = "SQLite needs a file: an in-memory database cannot be shared by readers and the writer"
+        raise ValueError(problem)
+    if write:
+        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = create_async_engine(
+        URL.create("sqlite+aiosqlite", database=path),
+        poolclass=AsyncAdaptedQueuePool,
+        pool_size=1 if write else 4,
+        max_overflow=0,
+        pool_timeout=2 * LOCK_WAIT_SECONDS,
+        connect_args={"timeout": LOCK_WAIT_SECONDS},
+        hide_parameters=True,
+    )
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+        cast("Any", connection).isolation_level = None  # we say BEGIN ourselves
+        cursor = connection.cursor()
+        pragmas = ["foreign_keys = ON", "synchronous = NORMAL", "temp_store = MEMORY", "cache_size = -16000"]
+        for pragma in [*(["journal_mode = WAL"] if write else ["query_only = ON"]), *pragmas]:
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: Any) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+def server_engine(url: URL, dialect: Dialect, pool_size: int) -> AsyncEngine:
+    """A pool of connections to PostgreSQL or MariaDB, all with the same patience and the same time zone."""
+    query = {name: value for name, value in url.query.items() if isinstance(value, str)}
+    options: dict[str, Any]
+    if dialect == "postgresql":
+        mode = query.pop("sslmode", query.pop("ssl", None))
+        options = {
+            "timeout": CONNECT_SECONDS,
+            "server_settings": {"lock_timeout": f"{LOCK_WAIT_SECONDS}s", "timezone": "UTC", "application_name": "refract"},
+            **({"ssl": mode} if mode else {}),
+        }
+        driver = "postgresql+asyncpg"
+    else:
+        options = {"connect_timeout": CONNECT_SECONDS, "charset": "utf8mb4", **_mysql_tls(query)}
+        driver = "mysql+asyncmy"
+    engine = create_async_engine(
+        url.set(drivername=driver, query=query),
+        isolation_level="READ COMMITTED",
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=LOCK_WAIT_SECONDS,
+        pool_pre_ping=True,
+        pool_recycle=1800,
+        connect_args=options,
+        hide_parameters=True,
+    )
+    if dialect == "mysql":
+
+        @event.listens_for(engine.sync_engine, "connect")
+        def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+            cursor = connection.cursor()
+            cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {LOCK_WAIT_SECONDS}, time_zone = '+00:00'")
+            cursor.close()
+
+    return engine
+
+
+def _mysql_tls(query: dict[str, str]) -> dict[str, Any]:
+    """`?ssl=true` asks for a certificate that the system trusts, `?ssl_ca=FILE` for one signed by that authority."""
+    authority = query.pop("ssl_ca", None)
+    wanted = query.pop("ssl", "false").lower() in ("true", "1", "require", "required", "verify-full")
+    return {"ssl": ssl.create_default_context(cafile=authority)} if wanted or authority else {}

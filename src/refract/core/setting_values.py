@@ -1,0 +1,110 @@
+"""Kinds of values that settings have, each with the check that it fits and a sentence that says how to write it."""
+
+import ipaddress
+from typing import Annotated
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, SecretStr
+from pydantic_settings import NoDecode
+
+from refract.core.issuers import Issuer, check_names
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def _networks(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return tuple(ipaddress.ip_network(part.strip()) for part in value.split(",") if part.strip())
+    except ValueError as wrong:
+        problem = f"{wrong}. Write networks such as 10.0.0.0/8, separated by commas"
+        raise ValueError(problem) from wrong
+
+
+def _ports(value: object) -> object:
+    ports = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+    if isinstance(ports, list | tuple) and all(str(port).isdecimal() and 0 < int(port) < 65536 for port in ports):
+        return tuple(int(port) for port in ports)
+    problem = "Write port numbers such as 80,443, separated by commas"
+    raise ValueError(problem)
+
+
+def _origin(value: str | None) -> str | None:
+    if value is None:
+        return None
+    parts = urlsplit(value.rstrip("/"))
+    more = parts.path or parts.query or parts.fragment or parts.username
+    if parts.scheme not in ("http", "https") or not parts.hostname or more or not _port_fits(parts):
+        problem = "write scheme and host alone, such as https://go.example.com"
+        raise ValueError(problem)
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def _database(value: str | None) -> str | None:
+    if value is not None and urlsplit(value).scheme not in ("sqlite", "postgresql", "mysql"):
+        problem = "begin it with sqlite://, postgresql:// or mysql://"
+        raise ValueError(problem)
+    if value is not None and not _whole(value):
+        problem = "write it as sqlite:////path/to/file, postgresql://user@host/database or mysql://user@host/database"
+        raise ValueError(problem)
+    return value
+
+
+def _model(value: str | None) -> str | None:
+    if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+        problem = "write the address up to the version, such as http://127.0.0.1:11434/v1"
+        raise ValueError(problem)
+    return value.rstrip("/") if value else None
+
+
+def _redis(value: str | None) -> str | None:
+    if value is not None and urlsplit(value).scheme not in ("redis", "rediss", "unix"):
+        problem = "begin it with redis:// or rediss://"
+        raise ValueError(problem)
+    return value
+
+
+def _collector(value: str | None) -> str | None:
+    if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+        problem = "write it as http://host:4318"
+        raise ValueError(problem)
+    return value
+
+
+def _secret(value: SecretStr | None) -> SecretStr | None:
+    if value is not None and len(value.get_secret_value()) < 32:
+        problem = "use at least 32 characters"
+        raise ValueError(problem)
+    return value
+
+
+def _issuers(value: dict[str, Issuer]) -> dict[str, Issuer]:
+    check_names(value)
+    return value
+
+
+def _port_fits(parts: SplitResult) -> bool:
+    try:
+        return parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+
+
+def _whole(database_url: str) -> bool:
+    """Whether a database URL names all that is needed: a file that several connections can share, or a server and a database."""
+    parts = urlsplit(database_url)
+    if parts.scheme == "sqlite":
+        return not parts.netloc and len(parts.path) > 1 and not parts.path.endswith(("/", ":memory:"))
+    return _port_fits(parts) and len(parts.path) > 1
+
+
+Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)]
+Ports = Annotated[tuple[int, ...], NoDecode, BeforeValidator(_ports)]
+Origin = Annotated[str | None, AfterValidator(_origin)]
+DatabaseUrl = Annotated[str | None, AfterValidator(_database)]
+RedisUrl = Annotated[str | None, AfterValidator(_redis)]
+ModelUrl = Annotated[str | None, AfterValidator(_model)]
+CollectorUrl = Annotated[str | None, AfterValidator(_collector)]
+SigningKey = Annotated[SecretStr | None, AfterValidator(_secret)]
+Issuers = Annotated[dict[str, Issuer], AfterValidator(_issuers)]

@@ -1,0 +1,13 @@
+"""What identity asks of the background."""
+
+from typing import ClassVar
+
+from refract.core.schema import Id
+from refract.jobs.payload import Payload
+
+
+class FinishLeaving(Payload):
+    """Look again for what a deleted account left: a request that had begun before may have written after."""
+
+    kind: ClassVar[str] = "identity.finish_leaving"
+    user_id: Id
