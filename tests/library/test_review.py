@@ -118,6 +118,16 @@ async def test_tag_ids_are_the_full_set_and_undo_brings_all_back(rt: Runtime, as
         assert {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))} == {"Engines": 0, "Old": 1, "Older": 1}
 
 
+async def test_tag_ids_say_which_tags_an_item_bears(as_ada: AsyncClient, save: Save) -> None:
+    item = await save("A thought.", new_tags=["One", "Two"])
+    ids = {tag.name: str(tag.id) for tag in item.tags}
+
+    changed = await as_ada.patch(f"/api/v1/items/{item.id}", json={"tag_ids": [ids["Two"]], "new_tags": ["Three"]})
+    assert [tag["name"] for tag in changed.json()["tags"]] == ["Three", "Two"]
+    unknown = await as_ada.patch(f"/api/v1/items/{item.id}", json={"tag_ids": ["12"]})
+    assert (unknown.status_code, unknown.json()["code"]) == (422, "UNKNOWN_TAG")
+
+
 async def test_undo_brings_merged_tags_back_as_their_target_and_deleted_ones_not_at_all(
     rt: Runtime, as_ada: AsyncClient, save: Save, look: Look
 ) -> None:
