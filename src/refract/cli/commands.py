@@ -24,6 +24,7 @@ from refract.cli import (
     transfer,
     verify,
 )
+from refract.cli.library import files
 from refract.core.errors import RefractError
 from refract.core.faults import meaning
 
@@ -46,9 +47,11 @@ app.add_typer(keys.app, name="keys")
 app.command("shorten")(shorten.shorten)
 app.command("save")(save.save)
 app.add_typer(links.app, name="links")
-export.app.command("library")(library.export_library)
-imports.app.command("library")(library.import_library)
-imports.app.command("rollback")(library.roll_back)
+app.add_typer(library.app, name="library")
+export.app.command("library")(files.export_library)
+imports.app.command("library")(files.import_library)
+imports.app.command("list")(files.list_imports)
+imports.app.command("rollback")(files.roll_back)
 app.command("stats")(stats.link_stats)
 app.add_typer(export.app, name="export")
 app.add_typer(imports.app, name="import")
