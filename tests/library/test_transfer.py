@@ -116,7 +116,9 @@ async def test_a_roll_back_ends_an_import_and_removes_what_it_did(rt: Runtime, c
     assert await count(rt, Import) == 1
 
 
-async def test_tags_of_several_imports_go_with_the_last_of_them(rt: Runtime, client: AsyncClient, as_ada: dict[str, str], ada: User) -> None:
+async def test_tags_of_several_imports_go_with_the_last_of_them(
+    rt: Runtime, client: AsyncClient, as_ada: dict[str, str], ada: User
+) -> None:
     """An import that was cut off and the one that went on are two: the first made the tags, the second bears them too."""
     async with rt.db.write() as session:
         gone = await items.tag(session, rt, ada, "revived")

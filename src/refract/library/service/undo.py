@@ -49,4 +49,3 @@ async def _restore_suggestions(held: Held, statuses: dict[str, str]) -> None:
         known = statuses.get(str(one.id), SuggestionStatus.PENDING)  # proposed since
         if one.status != known:
             one.status, one.reviewed_at = known, None if known == SuggestionStatus.PENDING else one.reviewed_at
-
