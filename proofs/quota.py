@@ -1,46 +1,51 @@
 """A thousand captures at once against a budget of twenty: exactly twenty are charged, nobody gets an error.
 
-On each database in turn, through the API: the counter, the ledger and the items must agree, and everybody else's item says OVER_QUOTA.
-Whoever is told that nothing was changed and to come back later (503) does so; how often is part of the figures.
+On each database in turn, through the API: the counter, the ledger and the items must agree, and everybody else's item says OVER_QUOTA and
+is described by the offline tier. Whoever is told that nothing was changed and to come back later (503) does so; how often is told.
 """
 
-import argparse
 import asyncio
-import os
 import random
-import tempfile
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from httpx import ASGITransport, AsyncClient, Response
-from sqlalchemy import func, make_url, select, text
+from sqlalchemy import func, select
 
+from proofs.harness import stage
+from proofs.harness.report import Report
+from proofs.harness.site import database
 from refract import migrations
 from refract.app import Application
 from refract.core.db import Database
-from refract.core.runtime import running
+from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings
 from refract.library.models import Item
 from refract.library.quota_models import LedgerEntry, QuotaDay
-from tests import make
+from refract.work import worker
 
 LIMIT = 20
 
 
-async def _scratch(dialect: str) -> str | None:
-    """A database of its own on the server there is."""
-    if dialect == "sqlite":
-        return None
-    server = os.environ[f"REFRACT_TEST_{dialect.upper()}_URL"]
-    name = f"proof_quota_{os.getpid()}"
-    admin = Database(Settings(database_url=server))
-    async with admin.engine.connect() as connection:
-        plain = await connection.execution_options(isolation_level="AUTOCOMMIT")
-        await plain.execute(text(f"DROP DATABASE IF EXISTS {name}"))
-        await plain.execute(text(f"CREATE DATABASE {name}"))
-    await admin.close()
-    return str(make_url(server).set(database=name).render_as_string(hide_password=False))
+@dataclass(frozen=True, slots=True)
+class Size:
+    captures: int
+
+
+SIZES = {"short": Size(captures=100), "full": Size(captures=1_000)}
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What the database says in the end."""
+
+    used: int
+    entries: int
+    paid: int
+    states: dict[tuple[str, str | None, str | None], int]
 
 
 async def _capture(client: AsyncClient, number: int, later: Counter[int]) -> Response:
@@ -52,44 +57,63 @@ async def _capture(client: AsyncClient, number: int, later: Counter[int]) -> Res
         await asyncio.sleep(float(answer.headers["Retry-After"]) * random.uniform(1, 5))
 
 
-async def _prove(dialect: str, captures: int) -> bool:
-    with tempfile.TemporaryDirectory() as folder:
-        url = await _scratch(dialect)
+async def _crowd(rt: Runtime, size: Size, later: Counter[int]) -> list[Response]:
+    application, key = Application(rt), await stage.make_key(rt)
+    async with AsyncClient(
+        transport=ASGITransport(application), base_url=rt.settings.public_url, headers={"X-API-Key": key}, timeout=600
+    ) as client:
+        answers = await asyncio.gather(*(_capture(client, number, later) for number in range(size.captures)))
+    if application.engine is not None:
+        application.engine.spool.close()
+    return answers
+
+
+async def _books(rt: Runtime) -> Books:
+    async with rt.db.read() as session:
+        used = await session.scalar(select(QuotaDay.used)) or 0
+        entries = await session.scalar(select(func.count()).select_from(LedgerEntry)) or 0
+        paid = await session.scalar(select(func.count()).select_from(Item).where(Item.charged_job_id.is_not(None))) or 0
+        states = select(Item.status, Item.enrichment, Item.note, func.count()).group_by(Item.status, Item.enrichment, Item.note)
+        found = {(row[0], row[1], row[2]): row[3] for row in (await session.execute(states)).all()}
+    return Books(used, entries, paid, found)
+
+
+async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
+    random.seed(seed)
+    report = Report(f"quota: {size.captures:,} captures at once, {dialect}", seed)
+    async with database(dialect) as url:
         settings = Settings(
-            data_dir=Path(folder), database_url=url, model_url="http://127.0.0.1:9/v1", model_name="none", quota_free=LIMIT,
-            key_requests_per_hour=0,
-        )  # fmt: skip
+            data_dir=home, database_url=url, model_url="http://127.0.0.1:9/v1", model_name="none", quota_free=LIMIT, key_requests_per_hour=0
+        )
         db = Database(settings)
         await migrations.upgrade(db)
         await db.close()
         async with running(settings) as rt:
-            async with rt.db.write() as session:
-                key = await make.key(session, rt, await make.person(session, rt, "ada"))
-            application = Application(rt)
-            started, later = time.monotonic(), Counter[int]()
-            async with AsyncClient(
-                transport=ASGITransport(application), base_url=settings.public_url, headers={"X-API-Key": key}, timeout=600
-            ) as client:
-                answers = await asyncio.gather(*(_capture(client, number, later) for number in range(captures)))
-            seconds = time.monotonic() - started
-            statuses = Counter(answer.status_code for answer in answers)
-            over = sum(answer.status_code == 201 and answer.json()["note"] == "OVER_QUOTA" for answer in answers)
-            async with rt.db.read() as session:
-                used = await session.scalar(select(QuotaDay.used))
-                entries = await session.scalar(select(func.count()).select_from(LedgerEntry))
-                paid = await session.scalar(select(func.count()).select_from(Item).where(Item.charged_job_id.is_not(None)))
-            if application.engine is not None:
-                application.engine.spool.close()
-    held = statuses == {201: captures} and used == entries == paid == LIMIT and over == captures - LIMIT
-    told = f"{dict(statuses)} in {seconds:.1f} s, {later[503]} times told to come back"
-    print(f"{dialect:>10}: {told} · used {used} · ledger {entries} · paid items {paid} · over {over} · held {held}")
-    return held
+            began, later = time.monotonic(), Counter[int]()
+            answers = await _crowd(rt, size, later)
+            seconds = time.monotonic() - began
+            books = await _books(rt)
+            await worker(rt).run_due()
+            after = await _books(rt)
+    created = sum(answer.status_code == 201 for answer in answers)
+    over = sum(answer.status_code == 201 and answer.json()["note"] == "OVER_QUOTA" for answer in answers)
+    report.say("seconds", f"{seconds:.1f}")
+    report.say("times told to come back", later[503])
+    report.bar("created", created, f"{size.captures:,}", held=created == size.captures)
+    report.bar("charged: counter, ledger, items", f"{books.used} {books.entries} {books.paid}", f"{LIMIT} each",
+               held=books.used == books.entries == books.paid == LIMIT)  # fmt: skip
+    report.bar("told OVER_QUOTA", over, f"{size.captures - LIMIT:,}", held=over == size.captures - LIMIT)
+    offline = after.states.get(("READY_TO_CONFIRM", "SYSTEM", "OVER_QUOTA"), 0)
+    report.bar("described by the offline tier", offline, f"{size.captures - LIMIT:,}", held=offline == size.captures - LIMIT)
+    report.bar("given back, since there is no model", LIMIT - after.used, f"{LIMIT}", held=(after.used, after.entries) == (0, 2 * LIMIT))
+    if sum(after.states.values()) != size.captures or len(after.states) > 2:
+        report.note(str(after.states))
+    return report
+
+
+async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:
+    yield await run(home, dialect, SIZES[size], seed)
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="make proof quota", description=__doc__.splitlines()[0])
-    parser.add_argument("--captures", type=int, default=1_000)
-    parser.add_argument("--databases", nargs="+", default=["sqlite", "postgresql", "mysql"])
-    given = parser.parse_args(arguments)
-    held = [asyncio.run(_prove(dialect, given.captures)) for dialect in given.databases]
-    return 0 if all(held) else 1
+    return stage.main("quota", arguments, __doc__, "sqlite,postgresql,mysql", prove)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from refract.cli.imports import _to_its_end
+from refract.cli.importing import _to_its_end
 from refract.links.exporting import COLUMNS
 from refract.links.importing import Outcome, Result, Unreadable
 from tests.cli.conftest import Run

@@ -1,9 +1,15 @@
-"""`refract import library`, `refract import rollback` and `refract export library`, as a person types them."""
+"""`refract save`, `refract library`, and imports and exports of it, as a person types them."""
 
+import asyncio
 import json
 import re
 from pathlib import Path
 
+from refract.core.runtime import running
+from refract.core.settings import Settings
+from refract.library import service
+from refract.library.enrich.material import Proposal, Suggested
+from refract.library.queries import locked_item
 from tests.cli.conftest import Run
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "imports" / "library"
@@ -29,3 +35,70 @@ def test_bookmarks_come_once_and_go_again(run: Run, tmp_path: Path) -> None:
     assert (left["items"], left["tags"]) == ([], [])
     assert run("import", "rollback", "12").err == "There is no such import.\n"
     assert run("import", "rollback", "x").code == 2
+    assert "rolled back" in run("import", "list").out
+
+
+def test_an_empty_library_says_what_to_do(run: Run) -> None:
+    assert "refract save" in run("library", "list").out
+    assert run("library", "list", "--tag", "none").out == "No items found.\n"
+    assert run("library", "search", "nothing").out == "No items found.\n"
+    assert run("library", "review").out == "Nothing waits for review.\n"
+    assert "refract import library FILE" in run("import", "list").out
+    assert json.loads(run("library", "list", "--json").out) == {"items": [], "next_cursor": None}
+    for words in (("library", "show", "12"), ("library", "discard", "12"), ("library", "undo", "12")):
+        assert (run(*words).err, run(*words).code) == ("There is no such item.\n", 1)
+    assert (run("library", "show", "x").err, run("library", "show", "x").code) == (
+        '"x" is not the id of an item: refract library list shows them.\n', 2
+    )  # fmt: skip
+
+
+def test_what_is_saved_is_listed_found_and_put_away(run: Run) -> None:
+    number = run("save", "A thought about steam.", "--no-enrich", "--tag", "Engines").out.strip()
+    run("save", "https://www.example.com/soup?x=1", "--no-enrich")
+
+    listed = run("library", "list").out.splitlines()
+    assert [line.split()[0] for line in listed[1:]][1] == number
+    assert "example.com " in listed[1]
+    for words in (["stea", "THOUGHT"], ["#engines"], ["engines"], ["--", "thought", "-soup"]):
+        assert number in run("library", "search", *words).out, words
+    assert [one["id"] for one in json.loads(run("library", "search", "steam", "--json").out)["items"]] == [number]
+    assert number not in run("library", "list", "--type", "article").out
+    more = run("library", "list", "--limit", "1")
+    assert (len(more.out.splitlines()), more.err) == (2, "There are more: show them with --limit 10, or search.\n")
+    shown = run("library", "show", number).out
+    assert "A thought about steam." in shown
+    assert "Engines" in shown
+
+    assert run("library", "discard", number).out == "Discarded “A thought about steam.”.\n"
+    assert number in run("library", "list", "--state", "discarded").out
+    refused = run("library", "confirm", number)
+    assert (refused.code, "DISCARDED" in refused.err) == (1, True)
+    assert run("library", "undo", number).out == "“A thought about steam.” is as it was.\n"
+    assert number in run("library", "list", "--tag", "engines").out
+
+
+def test_what_waits_is_reviewed(run: Run, data: Path) -> None:
+    number = run("save", "We need coal.\nAnd water.").out.strip()
+    assert "being described" in run("library", "review").out
+
+    async def propose() -> None:
+        async with running(Settings(data_dir=data)) as rt, rt.db.write() as session:
+            item = await locked_item(session, int(number))
+            assert item is not None
+            tags = [Suggested("Coal", 0.9, "in the text"), Suggested("Mills", 0.4, "often")]
+            await service.proposed(session, rt, item, Proposal("Coal and water", None, tags), final=True)
+
+    asyncio.run(propose())
+    waiting = run("library", "review").out
+    assert "ready" in waiting
+    assert "Coal, Mills" in waiting
+    assert "Coal (90 %, in the text)" in run("library", "show", number).out
+
+    wrong = run("library", "confirm", number, "--accept", "Steam")
+    assert (wrong.code, wrong.err) == (2, '"Steam" is not proposed for this item; proposed is: Coal, Mills.\n')
+    filed = json.loads(run("library", "confirm", number, "--accept", "coal", "--reject", "Mills", "--tag", "Mine", "--json").out)
+    assert (filed["status"], filed["title"], [tag["name"] for tag in filed["tags"]]) == ("ARCHIVED", "Coal and water", ["Coal", "Mine"])
+    assert run("library", "review").out == "Nothing waits for review.\n"
+    run("library", "undo", number)
+    assert run("library", "confirm", number, "--accept-all").out == "Filed “Coal and water”.\n"
+    assert "Coal, Mills" in run("library", "list").out

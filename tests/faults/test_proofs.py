@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs import backup, fleet, forget, herd, ids, kill, migrations, outage, restart, revoked, slow_sockets
+from proofs import backup, fleet, forget, herd, ids, kill, library_import, merge, migrations, outage, restart, revoked, slow_sockets
 from proofs.harness import disk
 from proofs.harness.report import Report
 from tests.services_plugin import ABSENT
@@ -85,6 +85,22 @@ async def test_slow_sockets(tmp_path: Path) -> None:
 
 async def test_herd(tmp_path: Path) -> None:
     await _held(herd.prove(tmp_path, "sqlite", "short", SEED))
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mysql"])
+def dialect(request: pytest.FixtureRequest) -> str:
+    """A database that is there."""
+    if request.param != "sqlite":
+        request.getfixturevalue(f"{request.param}_url")
+    return str(request.param)
+
+
+async def test_merge(tmp_path: Path, dialect: str) -> None:
+    await _held(merge.prove(tmp_path, dialect, "short", SEED))
+
+
+async def test_library_import(tmp_path: Path, dialect: str) -> None:
+    await _held(library_import.prove(tmp_path, dialect, "short", SEED))
 
 
 def test_disk_full() -> None:

@@ -1,17 +1,18 @@
 """The library's whole story on a real server with real workers: no network, no model; then a model whose worker is killed."""
 
+import re
 import signal
 import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from tests.library.outside import SlowModel, model_by_thread, pages_by_thread, twenty_pages
-from tests.serving import PATIENCE, refract, serving
+from tests.serving import PATIENCE, Served, refract, serving
 
 LOOPBACK: dict[str, Any] = {"REFRACT_FETCH_ALLOW": "127.0.0.0/8"}
 
@@ -31,6 +32,35 @@ def _client(url: str, data: Path) -> httpx.Client:
 def _pending(client: httpx.Client, status: str) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = client.get("/items/pending", params={"limit": 200, "status": status}).json()["items"]
     return items
+
+
+@contextmanager
+def _browser(server: Served) -> Iterator[httpx.Client]:
+    """Signed in by the link that the first start offers."""
+    with httpx.Client(base_url=server.url, headers={"Accept": "text/html", "Origin": server.url}, timeout=30) as browser:
+        assert browser.post(server.signin_link).status_code == 303
+        yield browser
+
+
+def _search(client: httpx.Client, browser: httpx.Client, articles: list[dict[str, Any]], note: dict[str, Any]) -> None:
+    """Words of the title, of the fetched page alone, by their beginnings, in another case, with a tag: API and page say the same."""
+    bread, engines = ({item["id"] for item in articles if f"/{topic}/" in item["url"]} for topic in ("bread", "engines"))
+    fourth = {item["id"] for item in articles if item["url"].endswith("/bread/4")}
+    for words, wanted in {
+        "sourdough": bread,
+        "PATIENCE": bread,
+        "conden pist": engines,
+        "steam engine": engines | {note["id"]},
+        "steam #engines -thought": engines,
+        "bread 4": fourth,
+        "#bread": bread,
+        "unicorns": set(),
+    }.items():
+        by_api = client.get("/library", params={"q": words}).json()
+        assert ({item["id"] for item in by_api["items"]}, by_api["approximate"]) == (wanted, False), words
+        page = browser.get("/app/library", params={"q": words})
+        assert page.status_code == 200
+        assert set(re.findall(r'href="/app/library/(\d+)"', page.text)) == wanted, words
 
 
 def test_twenty_pages_without_network_or_model(tmp_path: Path) -> None:
@@ -66,6 +96,8 @@ def test_twenty_pages_without_network_or_model(tmp_path: Path) -> None:
         twice = client.post("/items", json={"text": f"{site}{first}/?utm_source=mail"}).json()
         assert twice["duplicate_of"] == one.json()["id"]
         assert client.get("/me/quota").json()["used"] == 0
+        with _browser(server) as browser:
+            _search(client, browser, articles, note)
 
 
 def test_a_worker_killed_in_the_middle_of_a_model_call_charges_once(tmp_path: Path) -> None:

@@ -118,6 +118,34 @@ async def test_tag_ids_are_the_full_set_and_undo_brings_all_back(rt: Runtime, as
         assert {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))} == {"Engines": 0, "Old": 1, "Older": 1}
 
 
+async def test_tag_ids_say_which_tags_an_item_bears(as_ada: AsyncClient, save: Save) -> None:
+    item = await save("A thought.", new_tags=["One", "Two"])
+    ids = {tag.name: str(tag.id) for tag in item.tags}
+
+    changed = await as_ada.patch(f"/api/v1/items/{item.id}", json={"tag_ids": [ids["Two"]], "new_tags": ["Three"]})
+    assert [tag["name"] for tag in changed.json()["tags"]] == ["Three", "Two"]
+    unknown = await as_ada.patch(f"/api/v1/items/{item.id}", json={"tag_ids": ["12"]})
+    assert (unknown.status_code, unknown.json()["code"]) == (422, "UNKNOWN_TAG")
+
+
+async def test_undo_brings_merged_tags_back_as_their_target_and_deleted_ones_not_at_all(
+    rt: Runtime, as_ada: AsyncClient, save: Save, look: Look
+) -> None:
+    item = await save("A thought.", new_tags=["k8s", "Gone", "Stays"])
+    ids = {tag.name: str(tag.id) for tag in (await look(item)).tags}
+    await as_ada.post(f"/api/v1/items/{item.id}/discard")
+    target = (await as_ada.post("/api/v1/tags", json={"name": "Kubernetes"})).json()["id"]
+    await as_ada.post("/api/v1/tags/merge", json={"target": target, "sources": [ids["k8s"]]})
+    await as_ada.delete(f"/api/v1/tags/{ids['Gone']}")
+
+    undone = (await as_ada.post(f"/api/v1/items/{item.id}/undo")).json()
+
+    assert [tag["name"] for tag in undone["tags"]] == ["Kubernetes", "Stays"]
+    async with rt.db.read() as session:
+        usage = {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))}
+    assert usage == {"k8s": 0, "Gone": 0, "Stays": 1, "Kubernetes": 1}
+
+
 @on_sqlite
 async def test_bad_decisions_change_nothing(rt: Runtime, as_ada: AsyncClient, save: Save, look: Look) -> None:
     item = await save("A thought.")

@@ -116,6 +116,23 @@ async def test_a_roll_back_ends_an_import_and_removes_what_it_did(rt: Runtime, c
     assert await count(rt, Import) == 1
 
 
+async def test_tags_of_several_imports_go_with_the_last_of_them(
+    rt: Runtime, client: AsyncClient, as_ada: dict[str, str], ada: User
+) -> None:
+    """An import that was cut off and the one that went on are two: the first made the tags, the second bears them too."""
+    async with rt.db.write() as session:
+        gone = await items.tag(session, rt, ada, "revived")
+        gone.deleted_at = rt.clock.now()
+    rows = [[{"text": f"https://example.com/{number}", "tags": ["new", "revived"]}] for number in range(2)]
+    first, second = [await bring(rt, client, as_ada, json.dumps(some).encode()) for some in rows]
+    for one, left in ((first, {"new": (1, False), "revived": (1, False)}), (second, {"revived": (0, True)})):
+        await client.post(f"{IMPORTS}/{one['id']}/rollback", headers=as_ada)
+        await roll_back_import(rt, RollBackImport(import_id=int(one["id"])))
+        async with rt.db.read() as session:
+            tags = {tag.name: (tag.usage_count, tag.deleted_at is not None) for tag in await session.scalars(select(Tag))}
+        assert tags == left
+
+
 @on_sqlite
 @pytest.mark.parametrize("content", [b"", b"nothing,of,use\n1,2,3", b"{", b"\xff\xfe\xfd"])
 async def test_a_file_that_is_none_changes_nothing(rt: Runtime, client: AsyncClient, as_ada: dict[str, str], content: bytes) -> None:

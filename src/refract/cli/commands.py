@@ -28,6 +28,7 @@ PLACES: Final = {
     "stats": "stats:link_stats",
     "keys": "keys:app",
     "links": "links:app",
+    "library": "library:app",
     "export": "files:writing",
     "import": "files:bringing",
     "admin": "admin:app",

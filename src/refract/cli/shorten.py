@@ -40,20 +40,21 @@ def shorten(
     said = {"redirect_status": status, "visibility": visibility}
     given |= {field: value for field, value in said.items() if value is not None}  # an existing link must have what is said, no more
 
-    async def run(rt: Runtime) -> LinkOut:
-        if expires is not None:
-            given["expires_at"] = moment(expires, rt.clock.now())
-        new = checked(LinkCreate, **given)
-        desk = await at_desk(rt, user)
-        vetted = await rt.part(Safety).vet_one(url)
-        wish = wish_of(rt, new, vetted)
-        async with rt.db.write() as session:
-            made = await create_link(session, desk.space, desk.person, wish)
-            await look_again(session, rt, [made])
-        return made.card.shown(settings.public_url, rt.clock.now())
-
-    link = on_data(settings, run)
+    link = on_data(settings, lambda rt: _made(rt, given, expires, user))
     if as_json:
         print_json(link)
     else:
         typer.echo(link.short_url)
+
+
+async def _made(rt: Runtime, given: dict[str, Any], expires: str | None, user: str | None) -> LinkOut:
+    if expires is not None:
+        given["expires_at"] = moment(expires, rt.clock.now())
+    new = checked(LinkCreate, **given)
+    desk = await at_desk(rt, user)
+    vetted = await rt.part(Safety).vet_one(given["destination"])
+    wish = wish_of(rt, new, vetted)
+    async with rt.db.write() as session:
+        made = await create_link(session, desk.space, desk.person, wish)
+        await look_again(session, rt, [made])
+    return made.card.shown(rt.settings.public_url, rt.clock.now())

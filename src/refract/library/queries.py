@@ -19,8 +19,11 @@ async def own_item(session: ReadSession, user_id: int, item_id: int) -> Item:
 
 
 async def locked_item(session: WriteSession, item_id: int, user_id: int | None = None) -> Item | None:
-    """The item, which nobody else can change until this transaction ends."""
-    mine = select(Item).where(Item.id == item_id).with_for_update().execution_options(populate_existing=True)
+    """The item, which nobody else can change until this transaction ends.
+
+    On PostgreSQL rows that refer to it, such as its tags, can still come and go: whoever changes a tag on many items waits for none.
+    """
+    mine = select(Item).where(Item.id == item_id).with_for_update(key_share=True).execution_options(populate_existing=True)
     item: Item | None = await session.scalar(mine if user_id is None else mine.where(Item.user_id == user_id))
     return item
 

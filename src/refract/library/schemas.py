@@ -199,4 +199,4 @@ class RulesPut(Input):
 
 def given(changes: Input) -> dict[str, Any]:
     """What a body names, nulls included."""
-    return changes.model_dump(exclude_unset=True)
+    return {name: getattr(changes, name) for name in changes.model_fields_set}  # ids stay numbers

@@ -24,11 +24,14 @@ async def tags_of(session: ReadSession, item_ids: Sequence[int]) -> dict[int, li
     return found
 
 
-async def retag(session: WriteSession, item: Item, tag_ids: Collection[int], now: datetime) -> None:
-    """Let an item bear exactly these tags. One that was merged meanwhile stands for its target, one that was deleted for nothing."""
+async def retag(session: WriteSession, item: Item, tag_ids: Collection[int], now: datetime) -> set[int]:
+    """Let an item bear exactly these tags. One that was merged meanwhile stands for its target, one that was deleted for nothing.
+
+    The answer is what it bears then.
+    """
     wanted, borne = set(tag_ids), await _borne(session, item)
     if wanted == borne:
-        return
+        return borne
     wanted = await _still_there(session, item.user_id, wanted, borne)
     borne = await _borne(session, item)  # again, now that nobody else can change them
     if gone := borne - wanted:
@@ -37,6 +40,7 @@ async def retag(session: WriteSession, item: Item, tag_ids: Collection[int], now
     rows = [{"item_id": item.id, "tag_id": tag_id, "created_at": now} for tag_id in sorted(wanted - borne)]
     await insert_or_skip(session, cast("Table", ItemTag.__table__), rows)
     await count_use(session, dict.fromkeys(gone, -1) | dict.fromkeys(wanted - borne, 1), now)
+    return wanted
 
 
 async def _borne(session: ReadSession, item: Item) -> set[int]:

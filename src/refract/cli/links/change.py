@@ -40,23 +40,24 @@ def edit(
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
 
-    async def run(rt: Runtime) -> LinkOut:
-        if expires is not None:
-            given["expires_at"] = None if expires == "never" else moment(expires, rt.clock.now())
-        if not given:
-            raise BadValue(problem="Say what to change: refract links edit --help lists it.")
-        patch = checked(LinkPatch, **given)
-        desk = await at_desk(rt, user)
-        async with rt.db.read() as session:
-            link = await desk.find(session, which)
-        vetted = await rt.part(Safety).vet_one(destination) if destination is not None else None
-        async with rt.db.write() as writing:
-            held = await service.edit_link(writing, desk.space, desk.who, link.id, patch, vetted)
-            if vetted is not None and vetted.flagged:
-                await check_later(writing, rt, [link.id])
-            return await desk.out(writing, held.link)
+    tell(on_data(settings, lambda rt: _edited(rt, which, given, expires, user)), "Changed {link}.", as_json=as_json)
 
-    tell(on_data(settings, run), "Changed {link}.", as_json=as_json)
+
+async def _edited(rt: Runtime, which: str, given: dict[str, Any], expires: str | None, user: str | None) -> LinkOut:
+    if expires is not None:
+        given["expires_at"] = None if expires == "never" else moment(expires, rt.clock.now())
+    if not given:
+        raise BadValue(problem="Say what to change: refract links edit --help lists it.")
+    patch = checked(LinkPatch, **given)
+    desk = await at_desk(rt, user)
+    async with rt.db.read() as session:
+        link = await desk.find(session, which)
+    vetted = await rt.part(Safety).vet_one(given["destination"]) if "destination" in given else None
+    async with rt.db.write() as writing:
+        held = await service.edit_link(writing, desk.space, desk.who, link.id, patch, vetted)
+        if vetted is not None and vetted.flagged:
+            await check_later(writing, rt, [link.id])
+        return await desk.out(writing, held.link)
 
 
 def revert(

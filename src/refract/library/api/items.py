@@ -9,12 +9,12 @@ from refract.core.schema import Id
 from refract.identity.actors import Reader, Writer
 from refract.library import queries, service
 from refract.library.cards import card_of, cards_of
-from refract.library.edge import ASKING, ON_AN_ITEM, TAGGING, shown
+from refract.library.edge import ASKING, ON_AN_ITEM, TAGGING, holding, shown
 from refract.library.errors import EmptyText, ItemNotFound
 from refract.library.models import ItemStatus
 from refract.library.schemas import ItemCreate, ItemOut, ItemPage, ItemPatch
 from refract.web.problems import problems
-from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, IfMatch, Limit, Rt, api_router, etag, expected_version
+from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, IfMatch, Limit, Rt, api_router, etag
 
 router = api_router("/items", "items")
 
@@ -61,14 +61,13 @@ async def read_item(item_id: Id, actor: Reader, rt: Rt, response: Response) -> I
 @router.patch("/{item_id}", responses=problems(*ON_AN_ITEM, *TAGGING))
 async def change_item(item_id: Id, changes: ItemPatch, actor: Writer, rt: Rt, response: Response, if_match: IfMatch = None) -> ItemOut:
     """Change what is named; everything else stays. What I write, the assistant leaves alone."""
-    async with rt.db.write() as session:
-        held = await service.hold(session, rt, actor.user.id, item_id, version=expected_version(if_match))
+    async with holding(rt, actor, item_id, if_match) as held:
         return await shown(await service.change(held, changes), response)
 
 
 @router.delete("/{item_id}", status_code=204, responses=problems(*ON_AN_ITEM))
 async def delete_item(item_id: Id, actor: Writer, rt: Rt, if_match: IfMatch = None) -> Response:
     """Discard an item; it can be undone within 24 hours."""
-    async with rt.db.write() as session:
-        await service.discard(await service.hold(session, rt, actor.user.id, item_id, version=expected_version(if_match)))
+    async with holding(rt, actor, item_id, if_match) as held:
+        await service.discard(held)
     return Response(status_code=204)

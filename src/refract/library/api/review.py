@@ -6,11 +6,11 @@ from refract.core.errors import NothingToUndo
 from refract.core.schema import Id
 from refract.identity.actors import Writer
 from refract.library import service
-from refract.library.edge import ON_AN_ITEM, TAGGING, shown
+from refract.library.edge import ON_AN_ITEM, TAGGING, holding, shown
 from refract.library.errors import Undecided, UnknownSuggestion
 from refract.library.schemas import Confirmation, Decision, ItemOut
 from refract.web.problems import problems
-from refract.web.toolkit import IdempotencyKey, IfMatch, Rt, api_router, expected_version
+from refract.web.toolkit import IdempotencyKey, IfMatch, Rt, api_router
 
 router = api_router("/items/{item_id}", "items")
 _DECIDING = (*ON_AN_ITEM, *TAGGING, UnknownSuggestion, Undecided)
@@ -27,8 +27,7 @@ async def confirm_item(
     idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
 ) -> ItemOut:
     """Put an item into the library with what I keep of the proposal. `tag_ids` is the full set of tags; absent leaves them."""
-    async with rt.db.write() as session:
-        held = await service.hold(session, rt, actor.user.id, item_id, version=expected_version(if_match))
+    async with holding(rt, actor, item_id, if_match) as held:
         return await shown(await service.confirm(held, kept or Confirmation()), response)
 
 
@@ -43,8 +42,7 @@ async def decide_suggestions(
     idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
 ) -> ItemOut:
     """Accept or reject suggestions without moving the item. A rejected name is not suggested to me again."""
-    async with rt.db.write() as session:
-        held = await service.hold(session, rt, actor.user.id, item_id, version=expected_version(if_match))
+    async with holding(rt, actor, item_id, if_match) as held:
         return await shown(await service.decide(held, decision), response)
 
 
@@ -58,8 +56,7 @@ async def discard_item(
     idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
 ) -> ItemOut:
     """Put an item away. The assistant stops; it can be undone within 24 hours."""
-    async with rt.db.write() as session:
-        held = await service.hold(session, rt, actor.user.id, item_id, version=expected_version(if_match))
+    async with holding(rt, actor, item_id, if_match) as held:
         return await shown(await service.discard(held), response)
 
 
@@ -73,8 +70,7 @@ async def retry_item(
     idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
 ) -> ItemOut:
     """Let the assistant try a failed item once more; it is not charged again."""
-    async with rt.db.write() as session:
-        held = await service.hold(session, rt, actor.user.id, item_id, version=expected_version(if_match))
+    async with holding(rt, actor, item_id, if_match) as held:
         return await shown(await service.retry(held), response)
 
 
@@ -87,5 +83,5 @@ async def undo_item(
     idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
 ) -> ItemOut:
     """Take back my latest change of this item, within 24 hours. Undoing a capture discards it."""
-    async with rt.db.write() as session:
-        return await shown(await service.undo(await service.hold(session, rt, actor.user.id, item_id)), response)
+    async with holding(rt, actor, item_id) as held:
+        return await shown(await service.undo(held), response)

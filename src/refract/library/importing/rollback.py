@@ -57,7 +57,10 @@ async def remove_items(session: WriteSession, rt: Runtime, user_id: int, item_id
 
 
 async def _remove_tags(session: WriteSession, rt: Runtime, one: Import) -> None:
-    """New tags vanish and revived ones are deleted again, where nothing bears them and no name means them since."""
+    """New tags vanish and revived ones are deleted again, where nothing bears them and no name means them since.
+
+    What items of another import bear becomes that one's, so that with the last of them the tag goes too.
+    """
     made = {int(number) for number in one.made_tags["made"]}
     revived = {int(number) for number in one.made_tags["revived"]}
     held = await personal.hold(session, one.user_id, made | revived)
@@ -69,4 +72,18 @@ async def _remove_tags(session: WriteSession, rt: Runtime, one: Import) -> None:
     for tag in unused:
         if tag.id in revived and tag.deleted_at is None:
             tag.deleted_at = rt.clock.now()
+    for tag in held.values():
+        if tag.usage_count:
+            await _hand_over(session, one, tag.id, "made" if tag.id in made else "revived")
     await session.flush()
+
+
+async def _hand_over(session: WriteSession, one: Import, tag_id: int, how: str) -> None:
+    bearers = select(func.max(Item.import_id)).join(ItemTag, ItemTag.item_id == Item.id).where(ItemTag.tag_id == tag_id)
+    heir = await session.scalar(bearers.where(Item.import_id != one.id))
+    if heir is None:
+        return
+    row = select(Import).where(Import.id == heir).with_for_update().execution_options(populate_existing=True)
+    other = await session.scalar(row)
+    if other is not None and str(tag_id) not in other.made_tags[how]:
+        other.made_tags = {**other.made_tags, how: [*other.made_tags[how], str(tag_id)]}

@@ -14,6 +14,7 @@ from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
 from refract.library import queries, service
 from refract.library.cards import card_of
+from refract.library.edge import holding
 from refract.library.models import ItemPage
 from refract.library.reader import reading_of
 from refract.library.schemas import ItemPatch
@@ -45,8 +46,8 @@ async def change_item(
     names = [name.strip() for name in tags.split(",") if name.strip()]
     try:
         changes = ItemPatch.model_validate({"title": title, "summary": summary, "tag_ids": [], "new_tags": names})
-        async with rt.db.write() as session:
-            await service.change(await service.hold(session, rt, actor.user.id, item_id), changes)
+        async with holding(rt, actor, item_id) as held:
+            await service.change(held, changes)
     except ValidationError as wrong:
         errors = {str(one["loc"][0]): str(one["msg"]) for one in wrong.errors()}
         return await _item(request, actor, rt, item_id, status=422, values=typed, errors=errors)
@@ -60,8 +61,8 @@ async def change_item(
 @router.post("/app/library/{item_id}/discard")
 async def discard_item(item_id: Id, actor: Writer, rt: Rt) -> Response:
     """Put an item away, with a way back."""
-    async with rt.db.write() as session:
-        held = await service.discard(await service.hold(session, rt, actor.user.id, item_id))
+    async with holding(rt, actor, item_id) as held:
+        await service.discard(held)
         name = held.item.title or held.item.text
     response = RedirectResponse("/app/library", 303)
     flash.say(response, rt, f"Discarded “{name[:80]}”.", undo=f"/app/items/{item_id}/undo")

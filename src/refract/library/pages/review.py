@@ -15,6 +15,7 @@ from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
 from refract.library import queries, service
 from refract.library.cards import cards_of
+from refract.library.edge import holding
 from refract.library.models import ItemStatus, SuggestionStatus
 from refract.library.schemas import Confirmation, ItemOut
 from refract.web import flash
@@ -59,8 +60,7 @@ async def decide(  # noqa: PLR0913, PLR0917 - each field of the form is one
 async def _decided(rt: Runtime, actor: Actor, item_id: int, act: str, typed: dict[str, str], accept: list[str]) -> str:
     names = [name.strip() for name in typed["tags"].split(",") if name.strip()]
     kept = Confirmation.model_validate({"title": typed["title"], "summary": typed["summary"], "accept": accept, "new_tags": names})
-    async with rt.db.write() as session:
-        held = await service.hold(session, rt, actor.user.id, item_id)
+    async with holding(rt, actor, item_id) as held:
         if act == "discard":
             await service.discard(held)
         elif act == "retry":
@@ -75,8 +75,8 @@ async def _decided(rt: Runtime, actor: Actor, item_id: int, act: str, typed: dic
 @router.post("/app/items/{item_id}/undo")
 async def undo_item(item_id: Id, actor: Writer, rt: Rt) -> Response:
     """Take back the latest decision and show the item again."""
-    async with rt.db.write() as session:
-        held = await service.undo(await service.hold(session, rt, actor.user.id, item_id))
+    async with holding(rt, actor, item_id) as held:
+        await service.undo(held)
         waits, name = held.item.pending, held.item.title or held.item.text
     response = RedirectResponse(f"/app/review?item={item_id}" if waits else f"/app/library/{item_id}", 303)
     flash.say(response, rt, f"“{name[:80]}” is as it was.")

@@ -47,10 +47,9 @@ class Held:
             raise InvalidStateTransition(what="item", state=self.status, wish=wish, allowed=ALLOWED[self.status])
 
     async def wear(self, tag_ids: set[int]) -> None:
-        """Bear exactly these tags."""
+        """Bear exactly these tags, as far as they are there."""
         if tag_ids != self.tag_ids:
-            await retag(self.session, self.item, tag_ids, self.now)
-            self.tag_ids = tag_ids
+            self.tag_ids = await retag(self.session, self.item, tag_ids, self.now)
 
     async def record(self, action: str) -> None:
         """Write down the change, and how it was before: until the next one it can be taken back."""

@@ -8,7 +8,6 @@ from refract.library.models import ItemStatus, ItemUndo, SuggestionStatus
 from refract.library.queries import undo_of
 from refract.library.service.enrichment import begin_enrichment
 from refract.library.service.hold import LIFE_FIELDS, OWN_FIELDS, UNDO_WITHIN, Held
-from refract.tags.queries import tags_by_id
 
 
 async def undo(held: Held) -> Held:
@@ -31,7 +30,7 @@ async def _restore(held: Held, last: ItemUndo) -> None:
     for name in OWN_FIELDS:
         setattr(held.item, name, before[name])
     await _restore_suggestions(held, before["suggestions"])
-    await _restore_tags(held, before["tags"])
+    await held.wear({int(tag_id) for tag_id in before["tags"]})  # what was merged since comes as its target, what was deleted not at all
     if last.action in ("confirmed", "discarded"):  # any other change left the item in its state, which may have moved on since
         await _restore_life(held, before)
 
@@ -50,9 +49,3 @@ async def _restore_suggestions(held: Held, statuses: dict[str, str]) -> None:
         known = statuses.get(str(one.id), SuggestionStatus.PENDING)  # proposed since
         if one.status != known:
             one.status, one.reviewed_at = known, None if known == SuggestionStatus.PENDING else one.reviewed_at
-
-
-async def _restore_tags(held: Held, tag_ids: list[str]) -> None:
-    """As far as they still exist."""
-    known = await tags_by_id(held.session, [int(tag_id) for tag_id in tag_ids])
-    await held.wear({tag.id for tag in known.values() if tag.deleted_at is None})

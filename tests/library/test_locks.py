@@ -1,0 +1,28 @@
+"""Who waits for whom: a change of one item and a change of a tag on many do not."""
+
+import pytest
+from sqlalchemy import select
+
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.library import service, vocabulary
+from refract.library.models import ItemTag
+from refract.library.schemas import ItemPatch
+from tests.tags import items
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+async def test_a_merge_does_not_wait_for_whoever_changes_an_item(rt: Runtime, ada: User) -> None:
+    """It would wait for five seconds and give up; and if the other one then wanted the tags, both would wait for each other."""
+    async with rt.db.write() as session:
+        item = await items.item(session, rt, ada, "k8s", "Other")
+        source, target = [await items.tag(session, rt, ada, name) for name in ("k8s", "Kubernetes")]
+
+    async with rt.db.write() as changing:
+        held = await service.hold(changing, rt, ada.id, item.id)
+        async with rt.db.write() as merging:
+            await vocabulary.merge_tags(merging, rt.ids, ada.id, target.id, [source.id], rt.clock.now())
+        await service.change(held, ItemPatch(title="Mine", tag_ids=[target.id]))
+
+    async with rt.db.read() as session:
+        assert list(await session.scalars(select(ItemTag.tag_id).where(ItemTag.item_id == item.id))) == [target.id]
