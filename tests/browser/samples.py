@@ -243,6 +243,7 @@ FIGURES: dict[str, Any] = {
     "end": "2026-03-15",
     "totals": {"clicks": 1284, "uniques": 611, "bots": 96},
     "previous": {"clicks": 1041, "uniques": 633, "bots": 80},
+    "open": True,
     "all_time": 20417,
     "chart": {"at": [1771027200 + 86_400 * day for day in range(30)], "clicks": DAYS, "previous": DAYS[::-1], "zone": "UTC"},
     "rows": [(f"{day + 1} Mar", clicks, clicks // 2, 3) for day, clicks in enumerate(DAYS)],
