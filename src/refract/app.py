@@ -128,6 +128,7 @@ def build_api(rt: Runtime) -> FastAPI:
         api.include_router(router)
     figures = rt.part(link_pages.Figures)
     figures.of_link, figures.sparks = analytics_pages.of_link, analytics_pages.sparks
+    rt.part(identity_pages.Budget).of_person = library_pages.of_person
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))
     api.openapi = cache(partial(_describe, api, rt.settings.public_url))  # type: ignore[method-assign]

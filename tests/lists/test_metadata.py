@@ -15,7 +15,7 @@ from refract.jobs.models import Job
 from refract.lists import fetching, service
 from refract.lists.access import Who
 from refract.lists.fetching import FetchEntry, fetch_entry
-from refract.lists.metadata import LONGEST_TITLE, Metadata, read_metadata, tidy
+from refract.core.net.metadata import LONGEST_TITLE, Metadata, read_metadata, tidy
 from refract.lists.models import ListEntry
 from refract.lists.schemas import EntryPatch
 from tests import make

@@ -15,7 +15,7 @@ from refract.jobs.registry import handles
 from refract.links.safety import Safety
 from refract.links.safety_models import Verdict
 from refract.lists import queries, service
-from refract.lists.metadata import Metadata, read_metadata
+from refract.core.net.metadata import Metadata, read_metadata
 from refract.lists.models import ListEntry
 
 BUDGET_SECONDS = 5.0

@@ -10,9 +10,10 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.rendering import respond
 from refract.lists import queries
-from refract.lists.creators import Visitor, remember
+from refract.lists.creators import Visitor, remember, titles
 from refract.lists.edge import shown_lines
 from refract.lists.models import FetchStatus
+from refract.lists.palettes import NAMES
 from refract.lists.shown import whole
 from refract.web.problems import field_errors
 
@@ -31,6 +32,8 @@ async def show_list(request: Request, visitor: Visitor, rt: Runtime, list_id: in
     async with rt.db.read() as session:
         seen = await queries.view_list(session, visitor.who, list_id)
         shown = await shown_lines(session, rt, list_id, seen.epoch)
+        unowned = visitor.actor is not None and seen.found.owner_id is None and visitor.who.made(seen.found)
+        waiting = await queries.claimable(session, visitor.who.creator) if unowned else []
     out = whole(seen, shown, rt.settings.public_url)
     return show_page(
         request,
@@ -43,6 +46,8 @@ async def show_list(request: Request, visitor: Visitor, rt: Runtime, list_id: in
         settled=seen.found.family_id != seen.found.id,
         waiting=[str(entry.id) for entry in out.entries if entry.fetch_status == FetchStatus.PENDING],
         host=rt.settings.public_url.split("://", 1)[-1],
+        palettes=NAMES,
+        claimable=titles(waiting),
         **context,
     )
 

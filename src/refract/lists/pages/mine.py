@@ -3,20 +3,21 @@
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import Query, Request
+from fastapi import Form, Query, Request
 from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from refract.core.errors import RefractError
 from refract.core.page import Cursors
 from refract.core.runtime import Runtime
+from refract.core.schema import Id
 from refract.identity.actors import Writer
 from refract.links.api.names import Askers
 from refract.links.edge import Space
 from refract.lists import addresses, queries, service
-from refract.lists.creators import Reading, Visitor, Writing, remember
+from refract.lists.creators import Reading, Visitor, Writing, remember, titles
 from refract.lists.edge import add_many, start_list
-from refract.lists.pages.frame import Text, errors_of, show_list, show_page, status_of
+from refract.lists.pages.frame import Text, back, errors_of, show_list, show_page, status_of
 from refract.lists.pages.typed import few_enough, left_over, typed_addresses
 from refract.lists.schemas import ListCreate
 from refract.lists.shown import summary
@@ -51,7 +52,7 @@ async def _lists(
         "lists.html",
         page_title="Lists",
         lists=[summary(found, count, views, rt.settings.public_url) for found, count, views in page.items],
-        claimable=[found.title or "Untitled list" for found in waiting],
+        claimable=titles(waiting),
         q=q or "",
         next_url=f"/app/lists?{urlencode({**kept, 'cursor': page.next_cursor})}" if page.next_cursor else None,
         first_url=f"/app/lists?{urlencode(kept)}" if cursor else None,
@@ -81,13 +82,13 @@ async def start(request: Request, visitor: Writing, rt: Rt, space: Space, title:
 
 
 @router.post("/app/lists/claim")
-async def claim(actor: Writer, visitor: Writing, rt: Rt) -> Response:
-    """Make the lists of this browser mine."""
+async def claim(actor: Writer, visitor: Writing, rt: Rt, list_id: Annotated[Id | None, Form()] = None) -> Response:
+    """Make the lists of this browser mine, and go back to the one that was looked at."""
     creator = visitor.who.creator
     if creator is not None:
         async with rt.db.write() as session:
             await service.claim_lists(session, actor.user.id, creator)
-    return RedirectResponse("/app/lists", 303)
+    return RedirectResponse("/app/lists", 303) if list_id is None else back(list_id)
 
 
 @router.get("/app/lists/availability")

@@ -7,10 +7,12 @@ from starlette.responses import RedirectResponse, Response
 from refract.core.errors import RefractError
 from refract.core.schema import Id
 from refract.links.edge import Space
-from refract.lists import service
+from refract.lists import queries, service
 from refract.lists.creators import Reading, Writing
-from refract.lists.edge import audited, begin_edition
-from refract.lists.pages.frame import Text, again, back, show_list
+from refract.lists.edge import audited, begin_edition, shown_lines
+from refract.lists.models import ListStatus
+from refract.lists.pages.frame import Text, again, back, show_list, show_page
+from refract.lists.public import preview
 from refract.lists.schemas import ListPatch
 from refract.web.toolkit import Rt, page_router
 
@@ -22,17 +24,31 @@ async def list_page(list_id: Id, request: Request, visitor: Reading, rt: Rt) -> 
     return await show_list(request, visitor, rt, list_id)
 
 
+@router.get("/app/lists/{list_id}/preview")
+async def preview_page(list_id: Id, request: Request, visitor: Reading, rt: Rt) -> Response:
+    """A draft as others will see it; of a published list, the page itself."""
+    async with rt.db.read() as session:
+        seen = await queries.view_list(session, visitor.who, list_id)
+        shown = await shown_lines(session, rt, list_id, seen.epoch)
+    if seen.found.status == ListStatus.PUBLISHED:
+        return RedirectResponse(f"/{seen.found.slug}?edition={seen.found.edition}", 303)
+    context = preview(seen.found, shown, rt.settings.public_url)
+    return show_page(request, rt, visitor, "list_public.html", page_title=context["heading"], **context)
+
+
 @router.post("/app/lists/{list_id}")
-async def change(list_id: Id, request: Request, visitor: Writing, rt: Rt, title: Text = "", description: Text = "") -> Response:
-    """Change title and description."""
+async def change(  # noqa: PLR0913, PLR0917 - each field of the form is one
+    list_id: Id, request: Request, visitor: Writing, rt: Rt, title: Text = "", description: Text = "", palette: Text = ""
+) -> Response:
+    """Change title and description, and the colours if one of them was chosen."""
+    typed = {"title": title, "description": description, **({"palette": palette} if palette else {})}
     try:
-        changes = ListPatch(title=title, description=description)
+        changes = ListPatch.model_validate(typed)
         async with rt.db.write() as session:
             found = await service.edit_list(session, visitor.who, list_id, changes, rt.clock.now())
             await audited(session, rt, visitor, "edited", found)
     except (ValidationError, RefractError) as wrong:
-        values = {"title": title, "description": description}
-        return await again(request, visitor, rt, list_id, wrong, "title", values)
+        return await again(request, visitor, rt, list_id, wrong, "title", typed)
     return back(list_id)
 
 
