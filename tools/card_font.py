@@ -47,7 +47,8 @@ DRAW = """async ({font, mark, faces, signs}) => {
       }
       const steps = [];
       for (let y = top; y <= bottom; y++) for (let x = left; x <= right; x++) steps.push(Math.round(data[4 * (y * side + x) + 3] / 17));
-      return {sign, advance, left: left - pen, top: top - pen * 2, width: Math.max(0, right - left + 1), height: Math.max(0, bottom - top + 1), steps};
+      const [width, height] = [Math.max(0, right - left + 1), Math.max(0, bottom - top + 1)];
+      return {sign, advance, left: left - pen, top: top - pen * 2, width, height, steps};
     });
   }
   return found;

@@ -12,7 +12,7 @@ from refract.redirect.wish import View, Wish
 
 
 class ListPages:
-    """Answers for a list's name: its page, a feed, its picture, or one of its entries. Views and clicks are counted, each under its own kind."""
+    """Answers for a list's name: its page, a feed, its picture, or one of its entries. Views and clicks are counted, each apart."""
 
     def __init__(self, rt: Runtime, engine: Engine, surface: Surface) -> None:
         self._engine = engine

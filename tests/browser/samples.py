@@ -349,7 +349,8 @@ ENTRIES = [
     entry(6, "Long " * 40, "https://example.com/" + "long/" * 40, "Long " * 100),
 ]
 A_LIST: dict[str, Any] = {
-    "id": "361890234523648", "title": "Reading for new people", "description": "Start at the top.\nThen go on.", "slug": "reading", "palette": "cobalt",
+    "id": "361890234523648", "title": "Reading for new people", "description": "Start at the top.\nThen go on.", "slug": "reading",
+    "palette": "cobalt",
     "status": "draft", "edition": None, "created_at": NOW, "updated_at": NOW, "published_at": None, "url": None, "views": 0,
     "entry_count": len(ENTRIES), "entries": ENTRIES,
 }  # fmt: skip
@@ -470,7 +471,9 @@ PAGES: dict[str, Page] = {
         errors={"name": "Give the key a name.", "confirm": "Type delete to show that you mean it."},
         **(SETTINGS | {"budget": NO_MODEL}),
     ),
-    "settings-new-key": page("settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY, **(SETTINGS | {"budget": SPENT})),
+    "settings-new-key": page(
+        "settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY, **(SETTINGS | {"budget": SPENT})
+    ),
     "admin-people": page("admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=PEOPLE, q="", **TURNING),
     "admin-people-none": page(
         "admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=[], q="nobody", problem="No.", **TURNING

@@ -165,6 +165,20 @@ async def _tab_to(stranger: Page, what: str) -> None:
     raise AssertionError(f"{what} is never reached by Tab")
 
 
+async def _move_and_rename_the_last(stranger: Page) -> None:
+    press = stranger.keyboard.press
+    await _tab_to(stranger, "[data-entry]:nth-child(3) summary")
+    await press("Alt+ArrowUp")
+    await press("Alt+ArrowUp")
+    await expect(stranger.locator("#list-said")).to_have_text("Moved to place 1 of 3.")
+    await press("Enter")  # the entry that has the focus is edited in place
+    await _tab_to(stranger, "[data-entry]:first-child input[name=title]")
+    await press("Control+a")
+    await stranger.keyboard.type("Mine to name")
+    await press("Enter")
+    await expect(stranger.locator(".entry-title").first).to_have_text("Mine to name")
+
+
 async def test_from_the_start_page_to_a_published_list_by_keyboard_alone(stranger: Page, web: Site) -> None:
     for place in ("/one", "/two", "/three"):
         web.pages[place] = page(f"<title>Page {place}</title>".encode())
@@ -184,17 +198,7 @@ async def test_from_the_start_page_to_a_published_list_by_keyboard_alone(strange
     await expect(stranger.locator("#waiting[hx-trigger]")).to_have_count(0)
     await stranger.reload()
 
-    await _tab_to(stranger, "[data-entry]:nth-child(3) summary")
-    await press("Alt+ArrowUp")
-    await press("Alt+ArrowUp")
-    await expect(stranger.locator("#list-said")).to_have_text("Moved to place 1 of 3.")
-    await press("Enter")  # the entry that has the focus is edited in place
-    await _tab_to(stranger, "[data-entry]:first-child input[name=title]")
-    await press("Control+a")
-    await write("Mine to name")
-    await press("Enter")
-    await expect(stranger.locator(".entry-title").first).to_have_text("Mine to name")
-
+    await _move_and_rename_the_last(stranger)
     await _tab_to(stranger, "#about input[name=title]")
     await write("By keyboard alone")
     await press("Enter")

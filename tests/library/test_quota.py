@@ -176,6 +176,6 @@ async def test_an_administrator_gives_somebody_another_limit_for_a_day(rt: Runti
     assert await limit() == 7
     assert (await client.post(path, headers=root, data={"day": str(today), "limit": " "})).status_code == 303
     assert await limit() == 2
-    async with rt.db.read() as session:
-        lines = [one.detail for one in await session.scalars(select(AuditEntry).where(AuditEntry.action == "quota.changed"))]
+    async with rt.db.read() as reading:
+        lines = [one.detail for one in await reading.scalars(select(AuditEntry).where(AuditEntry.action == "quota.changed"))]
     assert lines == [f"{today}: 7", f"{today}: None"]

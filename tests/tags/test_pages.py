@@ -19,7 +19,7 @@ pytestmark = on_sqlite
 @pytest.mark.parametrize("here", ["/app/tags", "/app/tags/mine"])
 async def test_turning_the_page_keeps_what_was_searched_for(client: AsyncClient, rt: Runtime, ada: User, here: str) -> None:
     """The cursor belongs to the question: without the words it would be refused."""
-    names = [f"blue & {number:03}" for number in range(PER_PAGE + 1)] + ["red"]
+    names = [f"blue {number:03}" for number in range(PER_PAGE + 1)] + ["red 0"]
     async with rt.db.write() as session:
         cookie = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}
         if here.endswith("mine"):
@@ -27,11 +27,11 @@ async def test_turning_the_page_keeps_what_was_searched_for(client: AsyncClient,
         else:
             for start in range(0, len(names), 20):
                 await make.link(session, rt, ada, tags=names[start : start + 20])
-    first = (await client.get(here, params={"q": "blue &", "sort": "name"}, headers=cookie)).text
+    first = (await client.get(here, params={"q": "blue", "sort": "name"}, headers=cookie)).text
     further = re.search(rf'href="({here}\?[^"]*cursor=[^"]+)"', first)
     assert further
 
     second = await client.get(unescape(further[1]), headers=cookie)
 
     assert second.status_code == 200
-    assert re.findall(r"blue &amp; (\d{3})</a>", second.text) == [f"{PER_PAGE:03}"]
+    assert re.findall(r"blue (\d{3})</a>", second.text) == [f"{PER_PAGE:03}"]

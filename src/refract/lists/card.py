@@ -65,7 +65,8 @@ class Face:
 
     def lines(self, text: str, room: float, most: int) -> list[str]:
         """The text in at most so many lines, broken between words where that is possible; the last one is cut."""
-        lines, words = [], text.split()
+        lines: list[str] = []
+        words = text.split()
         while words and len(lines) < most - 1:
             taken = 1
             while taken < len(words) and self.length(" ".join(words[: taken + 1])) <= room:

@@ -1,4 +1,4 @@
-"""A published list for everybody: its page, its feeds, its picture, and where its entries lead. Three questions at most, the name's included."""
+"""A published list for everybody: its page, its feeds, its picture, and where its entries lead. Three questions at most with its name."""
 
 import asyncio
 import hashlib

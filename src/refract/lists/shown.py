@@ -124,7 +124,8 @@ def public(found: LinkList, latest: int, shown: Sequence[Line], base_url: str) -
         if line.state == "live"
     ]
     return PublicList(
-        slug=found.slug or "", title=found.title, description=found.description, palette=palette_of(found), edition=found.edition or 1, latest_edition=latest,
+        slug=found.slug or "", title=found.title, description=found.description, palette=palette_of(found),
+        edition=found.edition or 1, latest_edition=latest,
         published_at=found.published_at or found.updated_at, url=address_of(found, latest, base_url), entries=entries,
     )  # fmt: skip
 

@@ -40,9 +40,7 @@ TagsAsked = Annotated[Asked, Depends(_asked)]
 
 
 async def read_tags(session: ReadSession, rt: Runtime, visible: ColumnElement[bool], asker: object, asked: Asked) -> Page[Tag]:
-    return await page_of_tags(
-        session, Cursors(rt.secret), visible, asker, q=asked.q, sort=asked.sort, limit=PER_PAGE, cursor=asked.cursor
-    )
+    return await page_of_tags(session, Cursors(rt.secret), visible, asker, q=asked.q, sort=asked.sort, limit=PER_PAGE, cursor=asked.cursor)
 
 
 def show_tags(request: Request, actor: Actor, here: str, page: Page[Tag], asked: Asked, **context: Any) -> Response:

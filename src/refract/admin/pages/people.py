@@ -106,7 +106,7 @@ async def audit_page(request: Request, actor: Admin, rt: Rt, cursor: Cursor = No
     return respond(request, actor, "admin_audit.html", page_title="Audit log", here="audit", lines=page.items, **turning)
 
 
-async def _people(  # noqa: PLR0913 - what was asked, and what was wrong
+async def _people(
     request: Request, actor: Actor, rt: Runtime, *, q: str = "", cursor: str | None = None, status: int = 200, problem: str | None = None
 ) -> HTMLResponse:
     async with rt.db.read() as session:

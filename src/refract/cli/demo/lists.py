@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from refract.core.clock import ManualClock
 from refract.core.errors import RefractError
+from refract.core.net.metadata import Metadata
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.lists import addresses, service
 from refract.lists.access import Who
-from refract.core.net.metadata import Metadata
 from refract.lists.palettes import Palette
 from refract.lists.schemas import ListCreate
 from refract.names.service import Namespace

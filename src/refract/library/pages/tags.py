@@ -96,9 +96,7 @@ async def undo_my_tag(tag_id: Id, actor: Writer, rt: Rt) -> Response:
     return response
 
 
-async def _page(
-    request: Request, actor: Actor, rt: Runtime, asked: Asked, *, status: int = 200, wrong: Refused | None = None
-) -> Response:
+async def _page(request: Request, actor: Actor, rt: Runtime, asked: Asked, *, status: int = 200, wrong: Refused | None = None) -> Response:
     mine = and_(Tag.space == actor.user.id, Tag.deleted_at.is_(None))
     async with rt.db.read() as session:
         page = await read_tags(session, rt, mine, ["mine", actor.user.id], asked)

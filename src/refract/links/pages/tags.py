@@ -50,9 +50,7 @@ async def change_tag(
     return response
 
 
-async def _page(
-    request: Request, actor: Actor, rt: Runtime, asked: Asked, *, status: int = 200, wrong: Refused | None = None
-) -> Response:
+async def _page(request: Request, actor: Actor, rt: Runtime, asked: Asked, *, status: int = 200, wrong: Refused | None = None) -> Response:
     async with rt.db.read() as session:
         page = await read_tags(session, rt, queries.visible_tags(who(actor)), [actor.user.id, actor.is_admin], asked)
     return show_tags(request, actor, HERE, page, asked, status=status, may_change=actor.is_admin, wrong=wrong)

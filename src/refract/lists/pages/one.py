@@ -37,7 +37,7 @@ async def preview_page(list_id: Id, request: Request, visitor: Reading, rt: Rt) 
 
 
 @router.post("/app/lists/{list_id}")
-async def change(  # noqa: PLR0913, PLR0917 - each field of the form is one
+async def change(
     list_id: Id, request: Request, visitor: Writing, rt: Rt, title: Text = "", description: Text = "", palette: Text = ""
 ) -> Response:
     """Change title and description, and the colours if one of them was chosen."""
