@@ -92,8 +92,7 @@ async def test_imported_links_and_bookmarks(visit: Visit, data_dir: Path) -> Non
             "destination": f"https://example.com/i{number}",
             "title": payload,
             "notes": payload,
-            "tags": [SHORT],
-            "names": [f"imported-{number}"],
+            "names": [f"brought-{number}"],
         }
         for number, payload in enumerate(PAYLOADS)
     ]

@@ -182,6 +182,7 @@ async def _move_and_rename_the_last(stranger: Page) -> None:
 async def test_from_the_start_page_to_a_published_list_by_keyboard_alone(stranger: Page, web: Site) -> None:
     for place in ("/one", "/two", "/three"):
         web.pages[place] = page(f"<title>Page {place}</title>".encode())
+    web.pages["/favicon.ico"] = page(b"", kind="image/x-icon")
     press, write, entries = stranger.keyboard.press, stranger.keyboard.type, stranger.locator("[data-entry]")
     await stranger.goto("/")
     await _tab_to(stranger, "textarea[name=urls]")
