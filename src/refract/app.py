@@ -86,7 +86,7 @@ PAGES = (
     *identity_pages.ROUTERS,
     *link_pages.ROUTERS,
     adding.router,
-    builder.router,
+    *builder.ROUTERS,
     *library_pages.ROUTERS,
     *admin_pages.ROUTERS,
 )
@@ -123,6 +123,7 @@ def build_api(rt: Runtime) -> FastAPI:
         api.router.routes.extend(router.routes)  # as they were made: `include_router` would analyse every one of them again
     figures = rt.part(link_pages.Figures)
     figures.of_link, figures.sparks = analytics_pages.of_link, analytics_pages.sparks
+    rt.part(identity_pages.Budget).of_person = library_pages.of_person
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
     api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))
     api.openapi = cache(partial(_describe, api, rt.settings.public_url))  # type: ignore[method-assign]

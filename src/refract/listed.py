@@ -12,7 +12,7 @@ from refract.redirect.wish import View, Wish
 
 
 class ListPages:
-    """Answers for a list's name: its page, a feed, or one of its entries. Views and clicks are counted, each under its own kind."""
+    """Answers for a list's name: its page, a feed, its picture, or one of its entries. Views and clicks are counted, each apart."""
 
     def __init__(self, rt: Runtime, engine: Engine, surface: Surface) -> None:
         self._engine = engine
@@ -24,6 +24,8 @@ class ListPages:
         if wish.view is View.FEED and not wish.extra:
             known = Headers(scope=scope).get("if-none-match", "")
             return await self._public.feed(found.id, wish.feed, edition, known) or Missing()
+        if wish.view is View.CARD and not wish.extra:
+            return await self._public.card(found.id, edition) or Missing()
         if wish.view in (View.FOLLOW, View.PREVIEW) and not wish.extra.strip("/"):
             return await self._page(scope, await self._public.page(found.id, edition))
         if wish.view is View.FOLLOW:

@@ -173,6 +173,7 @@ ROWS: dict[str, Row] = {
     "POST /app/links/{link_id}/{step}": Row(OWNED_WRITE),
     "GET /app/omnibox": Row(SIGNED_IN_READ, query={"q": "road"}),
     "POST /app/omnibox": Row(SIGNED_IN_WRITE, form={"q": "https://example.com/typed"}),
+    "GET /app/links/look": Row(SIGNED_IN_READ.but({Who.OWNER_READ_ONLY: FORBIDDEN})),
     "GET /app/lists/add": Row(SIGNED_IN_READ.but({Who.OWNER_READ_ONLY: FORBIDDEN}), query={"url": "https://example.com/added"}),
     "POST /app/lists/add": Row(SIGNED_IN_WRITE, form={"url": "https://example.com/added"}),
     # -- the library in the browser
@@ -215,6 +216,7 @@ ROWS: dict[str, Row] = {
     "GET /app/lists/{list_id}": Row(MADE_READ),
     "POST /app/lists/{list_id}": Row(MADE_WRITE, form={"title": "From a form"}),
     "GET /app/lists/{list_id}/news": Row(MADE_READ),
+    "GET /app/lists/{list_id}/preview": Row(MADE_READ),
     "POST /app/lists/{list_id}/entries": Row(MADE_WRITE, form={"urls": "https://example.com/entry"}),
     "POST /app/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE, form={"title": "From a form"}),
     "POST /app/lists/{list_id}/entries/{entry_id}/{step}": Row(MADE_WRITE),
@@ -263,6 +265,7 @@ ROWS: dict[str, Row] = {
     "POST /api/v1/items/{item_id}/retry": Row(PRIVATE_WRITE),
     "POST /api/v1/items/{item_id}/undo": Row(PRIVATE_WRITE),
     "GET /api/v1/me/quota": Row(SIGNED_IN_READ),
+    "POST /app/admin/people/{user_id}/quota": Row(ADMIN_WRITE, form={"day": "2026-06-01", "limit": "5"}),
     "GET /api/v1/me/tag-rules": Row(SIGNED_IN_READ),
     "PUT /api/v1/me/tag-rules": Row(SIGNED_IN_WRITE, json={"items": [{"pattern": "github.com", "tags": ["code"]}]}),
     "GET /app/tags": Row(SIGNED_IN_READ),

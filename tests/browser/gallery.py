@@ -75,6 +75,10 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
     async def tried(_: Request) -> Response:
         return HTMLResponse(env.get_template("fragments/dry_run.html").render(leads_to="https://example.com/x", problem=None, usage=None))
 
+    async def looked(_: Request) -> Response:
+        said = {"problem": None, "title": "The page’s own title", "warnings": ["It is not encrypted: others on the way can read along."]}
+        return HTMLResponse(env.get_template("fragments/look.html").render(said))
+
     async def named(request: Request) -> Response:
         name = request.path_params["name"]
         return JSONResponse(
@@ -97,6 +101,7 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         Route("/roadmap.qr", qr),
         Route("/app/omnibox", options),
         Route("/app/links/try", tried),
+        Route("/app/links/look", looked),
         Route("/api/v1/names/{name}", named),
         Route("/manifest.webmanifest", manifest),
         Route("/{path:path}", accept, methods=["POST"]),

@@ -15,6 +15,7 @@ from refract.library.shelf import Facets
 from refract.links.models import LinkState
 from refract.links.queries import LinkQuestion, TagCount
 from refract.links.safety_models import BlockedDomain
+from refract.lists.palettes import NAMES
 from refract.tags.models import Tag
 from refract.web.reading import Chapter, Field, Operation, Refusal
 from refract.web.vitals import Alive, Dependency, Readiness
@@ -136,11 +137,23 @@ SETTINGS: dict[str, Any] = {
         {"id": "3", "agent": "", "created_at": NOW - timedelta(days=9), "last_seen_at": NOW - timedelta(days=2), "current": False},
     ],
     "confirm_word": "delete",
+    "budget": {
+        "model": True,
+        "standing": {"used": 37, "limit": 50, "remaining": 13, "resets_at": NOW + timedelta(hours=9)},
+        "entries": [
+            {"at": NOW, "back": False, "title": "How engines burn fuel", "href": "/app/library/1", "why": ""},
+            {"at": NOW, "back": True, "title": HOSTILE, "href": "/app/library/2", "why": "the model did not answer"},
+            {"at": NOW, "back": False, "title": "something that is gone", "href": None, "why": ""},
+        ],
+    },
 }
+SPENT: dict[str, Any] = {"model": True, "standing": {"used": 50, "limit": 50, "remaining": 0, "resets_at": NOW}, "entries": []}
+NO_MODEL = {"model": False, "standing": SPENT["standing"], "entries": []}
 
 
 def person(number: int, name: str, email: str, **more: Any) -> dict[str, Any]:
-    facts = {"email_verified": True, "issuer": "https://id.example.com", "plan": "free", "role": "user", "status": "active"}
+    facts: dict[str, Any] = {"email_verified": True, "issuer": "https://id.example.com", "plan": "free", "role": "user", "status": "active"}
+    facts["quota"] = {"used": 12 * number, "limit": 50}
     return {"id": str(number), "name": name, "email": email, "created_at": NOW, "last_sync_at": NOW, **facts, **more}
 
 
@@ -150,7 +163,7 @@ PEOPLE = [
     person(3, "", "", status="suspended"),
 ]
 LAST: dict[str, Any] = {"here": "people", "next_url": None, "first_url": "/app/admin/people"}
-TURNING: dict[str, Any] = {"next_url": "/app/admin/people?cursor=x", "first_url": None}
+TURNING: dict[str, Any] = {"next_url": "/app/admin/people?cursor=x", "first_url": None, "today": "2026-03-14"}
 WRONG = {"name": "Give the key a name.", "confirm": "Type delete to show that you mean it."}
 AUDIT = [
     {"at": NOW, "actor_id": 361890234523648, "action": "key.created", "target": "refract_4fG7h2Kq", "detail": None},
@@ -243,6 +256,7 @@ FIGURES: dict[str, Any] = {
     "end": "2026-03-15",
     "totals": {"clicks": 1284, "uniques": 611, "bots": 96},
     "previous": {"clicks": 1041, "uniques": 633, "bots": 80},
+    "open": True,
     "all_time": 20417,
     "chart": {"at": [1771027200 + 86_400 * day for day in range(30)], "clicks": DAYS, "previous": DAYS[::-1], "zone": "UTC"},
     "rows": [(f"{day + 1} Mar", clicks, clicks // 2, 3) for day, clicks in enumerate(DAYS)],
@@ -336,6 +350,7 @@ ENTRIES = [
 ]
 A_LIST: dict[str, Any] = {
     "id": "361890234523648", "title": "Reading for new people", "description": "Start at the top.\nThen go on.", "slug": "reading",
+    "palette": "cobalt",
     "status": "draft", "edition": None, "created_at": NOW, "updated_at": NOW, "published_at": None, "url": None, "views": 0,
     "entry_count": len(ENTRIES), "entries": ENTRIES,
 }  # fmt: skip
@@ -343,7 +358,7 @@ PUBLISHED = A_LIST | {
     "id": "2", "status": "published", "edition": 3, "published_at": NOW, "url": "https://go.example.com/reading", "views": 1284,
 }  # fmt: skip
 UNTITLED = A_LIST | {"id": "3", "title": None, "slug": None, "entry_count": 0, "entries": []}
-BUILDER: dict[str, Any] = {"settled": False, "waiting": [], "host": "go.example.com"}
+BUILDER: dict[str, Any] = {"settled": False, "waiting": [], "host": "go.example.com", "palettes": NAMES}
 LISTS: dict[str, Any] = {"q": "", "next_url": None, "first_url": None, "claimable": []}
 WRONG = {"slug": "The name “reading” is already in use.", "urls": "exmaple: That is not an address that a browser could open."}
 TYPED, CLAIM, QR = {"urls": "exmaple"}, {"claimable": ["Books", "Music"]}, {"slug": "roadmap"}
@@ -354,10 +369,14 @@ SHELF: dict[str, Any] = {
     "address": "https://go.example.com/reading",
     "feeds": {"rss": "/reading.rss", "json": "/reading.json", "md": "/reading.md"},
     "qr_url": "/roadmap.qr",
+    "card_url": "https://go.example.com/reading.png",
     "all_addresses": "\n".join(one["url"] for one in ENTRIES),
     "older": 2,
     "newer": 4,
 }
+DRAFT_SHELF = {name: SHELF[name] for name in ("heading", "entries", "address", "all_addresses")} | {
+    "list": A_LIST | {"latest_edition": 1, "edition": 1}, "older": None, "newer": None, "draft": "1",
+}  # fmt: skip
 
 HITS = [
     (("link", "My links"), "/app/links?q=x", [Hit(Kind.LINK, 1, "/roadmap", "Q3 roadmap " * 20, "/app/links/1", None)]),
@@ -450,9 +469,11 @@ PAGES: dict[str, Page] = {
         path="/app/settings",
         keys=[],
         errors={"name": "Give the key a name.", "confirm": "Type delete to show that you mean it."},
-        **SETTINGS,
+        **(SETTINGS | {"budget": NO_MODEL}),
     ),
-    "settings-new-key": page("settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY, **SETTINGS),
+    "settings-new-key": page(
+        "settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY, **(SETTINGS | {"budget": SPENT})
+    ),
     "admin-people": page("admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=PEOPLE, q="", **TURNING),
     "admin-people-none": page(
         "admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=[], q="nobody", problem="No.", **TURNING
@@ -472,11 +493,16 @@ PAGES: dict[str, Page] = {
     "list-add-wrong": page(
         "list_add.html", "Add to a list", SAM, path="/app/lists/add", url="x", drafts=[], problem="That is not an address."
     ),
-    "list": page("list.html", "Reading for new people", ADA, path="/app/lists/1", list=A_LIST, **BUILDER),
+    "list": page("list.html", "Reading for new people", ADA, path="/app/lists/1", list=A_LIST, **(BUILDER | CLAIM)),
     "list-stranger": page("list.html", "Untitled list", path="/app/lists/1", list=UNTITLED, errors=WRONG, values=TYPED, **BUILDER),
     "list-edition": page("list.html", "Reading for new people", SAM, path="/app/lists/1", list=A_LIST, **(BUILDER | {"settled": True})),
     "list-published": page("list.html", "Reading for new people", ADA, path="/app/lists/2", list=PUBLISHED | QR, **BUILDER),
     "list-public": page("list_public.html", "Reading for new people", path="/reading", **SHELF),
+    "list-preview": page("list_public.html", "Reading for new people", path="/app/lists/1/preview", **DRAFT_SHELF),
+    **{
+        f"list-public-{name}": page("list_public.html", "Reading", path="/reading", **(SHELF | {"list": SHELF["list"] | {"palette": name}}))
+        for name in NAMES[1:]
+    },
     "link-seen": page("link.html", "/roadmap", SAM, path="/app/links/1", **SEEN),
     "link-form-new": page("link_form.html", "New link", SAM, path="/app/links/new", link=None, values={}, errors=FIRST_ERRORS, **FORM),
     "link-form": page(

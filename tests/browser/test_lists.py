@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -152,3 +153,71 @@ async def test_stale_answers_about_names_are_dropped(stranger: Page, web: Site) 
 
     await expect(state).to_contain_text("“a-free-name” is free")
     await stranger.unroute_all(behavior="ignoreErrors")
+
+
+async def _tab_to(stranger: Page, what: str) -> None:
+    """The only way there is without a mouse; what has the focus must be seen."""
+    for _ in range(60):
+        await stranger.keyboard.press("Tab")
+        if await stranger.evaluate("(what) => document.activeElement.matches(what)", what):
+            assert await stranger.evaluate("document.activeElement.checkVisibility({ visibilityProperty: true, opacityProperty: true })")
+            return
+    raise AssertionError(f"{what} is never reached by Tab")
+
+
+async def _move_and_rename_the_last(stranger: Page) -> None:
+    press = stranger.keyboard.press
+    await _tab_to(stranger, "[data-entry]:nth-child(3) summary")
+    await press("Alt+ArrowUp")
+    await press("Alt+ArrowUp")
+    await expect(stranger.locator("#list-said")).to_have_text("Moved to place 1 of 3.")
+    await press("Enter")  # the entry that has the focus is edited in place
+    await _tab_to(stranger, "[data-entry]:first-child input[name=title]")
+    await press("Control+a")
+    await stranger.keyboard.type("Mine to name")
+    await press("Enter")
+    await expect(stranger.locator(".entry-title").first).to_have_text("Mine to name")
+
+
+async def test_from_the_start_page_to_a_published_list_by_keyboard_alone(stranger: Page, web: Site) -> None:
+    for place in ("/one", "/two", "/three"):
+        web.pages[place] = page(f"<title>Page {place}</title>".encode())
+    web.pages["/favicon.ico"] = page(b"", kind="image/x-icon")
+    press, write, entries = stranger.keyboard.press, stranger.keyboard.type, stranger.locator("[data-entry]")
+    await stranger.goto("/")
+    await _tab_to(stranger, "textarea[name=urls]")
+    await write(f"{web.url('/one')}\n{web.url('/two')}")
+    await _tab_to(stranger, "form[action='/app/lists'] button")
+    await press("Enter")
+    await expect(entries).to_have_count(2)
+
+    await _tab_to(stranger, "#add textarea")
+    await write(web.url("/three"))
+    await _tab_to(stranger, "#add button")
+    await press("Enter")
+    await expect(entries).to_have_count(3)
+    await expect(stranger.locator("#waiting[hx-trigger]")).to_have_count(0)
+    await stranger.reload()
+
+    await _move_and_rename_the_last(stranger)
+    await _tab_to(stranger, "#about input[name=title]")
+    await write("By keyboard alone")
+    await press("Enter")
+    await expect(stranger.get_by_role("heading", level=1)).to_have_text("By keyboard alone")
+
+    await _tab_to(stranger, "[data-slug]")
+    await write("by-keyboard")
+    await expect(stranger.locator("#slug-state")).to_contain_text("is free")
+    await _tab_to(stranger, "#publish summary")
+    await press("Enter")
+    await _tab_to(stranger, "#publish .confirm-panel button")
+    await press("Enter")
+    await expect(stranger.get_by_text("Published").first).to_be_visible()
+
+    await _tab_to(stranger, "#published dd a")
+    await press("Enter")
+    await expect(stranger).to_have_url(re.compile("/by-keyboard$"))
+    await expect(stranger.locator(".shelf-link")).to_have_text(["Mine to name", "Page /one", "Page /two"])
+    await _tab_to(stranger, ".shelf-link")
+    await press("Enter")
+    await expect(stranger).to_have_url(web.url("/three"))

@@ -5,22 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import httpx
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.browser.visiting import Visit, silent, site, visit
+from tests.browser.visiting import PAYLOADS, Visit, silent, site, visit
 
 __all__ = ["silent", "site", "visit"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-PAYLOADS = [
-    "<script>window.ran=1</script>",
-    '"><img src=x onerror="window.ran=1">',
-    "'-window.ran=1-'",
-    "{{constructor.constructor('window.ran=1')()}}",
-    "</textarea></title></style><svg onload=window.ran=1>",
-]
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 
 async def test_the_first_link_takes_two_actions_after_signing_in(visit: Visit) -> None:
@@ -136,6 +130,23 @@ async def test_a_key_is_made_shown_once_and_revoked(visit: Visit) -> None:
     await visit.page.get_by_role("button", name="Revoke key").click()
     await expect(visit.page.locator("#keys-section .key")).to_contain_text("Revoked")
     assert (await visit.ask("GET", "/api/v1/me", key=key)).status_code == 401
+
+
+async def test_a_click_ticks_on_the_page_of_its_link_without_reload(visit: Visit) -> None:
+    link = (await visit.ask("POST", "/api/v1/links", destination="https://example.com/watched", names=["watched"])).json()
+    await visit.page.goto(f"/app/links/{link['id']}")
+    await visit.page.evaluate("window.same = true")
+    ever, people = visit.page.locator("[data-live=clicks]"), visit.page.locator("[data-live-period]")
+    await expect(visit.page.locator("[data-live-state]")).to_have_class(re.compile("live-on"))
+    await expect(ever).to_have_text("0")
+    for count in ("1", "2"):
+        async with httpx.AsyncClient(base_url=visit.site.url, headers={"User-Agent": FIREFOX}) as somebody:
+            assert (await somebody.get("/watched")).headers["location"] == "https://example.com/watched"
+        await expect(ever).to_have_text(count, timeout=15_000)
+        await expect(people).to_have_text(count)
+        await expect(visit.page.locator("[data-chart]")).to_have_attribute("data-chart", re.compile(f",{count}],"))
+    assert await visit.page.evaluate("window.same")
+    await visit.page.goto("/app/settings")
 
 
 async def _hostile_list_and_item(visit: Visit, number: int, payload: str) -> str:

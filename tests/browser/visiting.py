@@ -8,12 +8,21 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, expect
+from playwright.async_api import Browser, BrowserContext, Dialog, Page, expect
 
 from tests.serving import Served, serving
 
 WATCH = """window.refused = [];
 document.addEventListener('securitypolicyviolation', (e) => refused.push(e.violatedDirective + ' ' + e.blockedURI))"""
+
+PAYLOADS = [
+    "<script>window.ran=1</script>",
+    '"><img src=x onerror="window.ran=1">',
+    "'-window.ran=1-'",
+    "{{constructor.constructor('window.ran=1')()}}",
+    "</textarea></title></style><svg onload=window.ran=1>",
+]
+"""What must never run: as markup, in an attribute, in a script, in a template, behind a closing tag."""
 
 
 class Visit:
@@ -25,8 +34,13 @@ class Visit:
         self.site = site
         self.complaints: list[str] = []
         page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        page.on("dialog", self._interrupted)
         page.on("pageerror", lambda wrong: self.complaints.append(str(wrong)))
         page.on("request", lambda asked: self.complaints.append(asked.url) if not asked.url.startswith((site.url, "data:")) else None)
+
+    async def _interrupted(self, shown: Dialog) -> None:
+        self.complaints.append(f"a dialog: {shown.message}")
+        await shown.dismiss()
 
     async def ask(self, method: str, path: str, *, stranger: bool = False, key: str | None = None, **body: Any) -> httpx.Response:
         """As the page itself would ask, with the cookie and our origin; or as somebody else."""

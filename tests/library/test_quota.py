@@ -1,6 +1,7 @@
 """The budget: exact under any crowd, explained by its ledger, given back once."""
 
 import asyncio
+import re
 from datetime import date
 
 import pytest
@@ -9,13 +10,13 @@ from sqlalchemy import func, select
 
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
-from refract.identity.models import User
+from refract.identity.models import AuditEntry, User
 from refract.jobs.worker import Worker
 from refract.library import quota
 from refract.library.models import Item
 from refract.library.quota_models import LedgerEntry, QuotaDay
 from tests import make
-from tests.client import by_key, on_sqlite
+from tests.client import by_cookie, by_key, on_sqlite
 from tests.library.conftest import Save
 from tests.library.http import Model
 
@@ -113,3 +114,68 @@ async def test_without_a_model_nothing_is_charged(rt: Runtime, save: Save) -> No
     assert item.note is None
     async with rt.db.read() as session:
         assert await session.scalar(select(func.count()).select_from(LedgerEntry)) == 0
+
+
+def _shown_quota(page: str) -> tuple[str, str] | None:
+    found = re.search(r'<progress[^>]* max="(\d+)" value="(\d+)"', page)
+    return (found[2], found[1]) if found else None
+
+
+@on_sqlite
+@pytest.mark.parametrize("given", [{**NOWHERE, "quota_free": 2}])
+async def test_the_settings_show_the_budget_and_what_it_went_to(rt: Runtime, as_ada: AsyncClient, ada: User) -> None:
+    as_ada.headers["Accept"] = "text/html"
+    assert _shown_quota((await as_ada.get("/app/settings")).text) == ("0", "2")
+    for thought in ("First <b>thought</b>", "Second thought", "Third thought"):
+        await as_ada.post("/api/v1/items", json={"text": thought})
+    async with rt.db.write() as session:
+        job = await session.scalar(select(LedgerEntry.job_id).order_by(LedgerEntry.id))
+        assert job is not None
+
+    spent = (await as_ada.get("/app/settings")).text
+    async with rt.db.write() as session:
+        await quota.refund(session, rt, job, "MODEL_TOO_SLOW")
+    after = (await as_ada.get("/app/settings")).text
+
+    assert _shown_quota(spent) == ("2", "2")
+    assert "Used up" in spent
+    assert "First &lt;b&gt;thought&lt;/b&gt;" in spent
+    assert "Third thought" not in spent
+    assert _shown_quota(after) == ("1", "2")
+    assert "given back: the model took too long" in after
+    assert 'datetime="2026-' in after
+
+
+@on_sqlite
+async def test_without_a_model_there_is_no_budget_to_show(as_ada: AsyncClient) -> None:
+    page = (await as_ada.get("/app/settings", headers={"Accept": "text/html"})).text
+
+    assert "No model is set up here" in page
+    assert _shown_quota(page) is None
+
+
+@on_sqlite
+@pytest.mark.parametrize("given", [{**NOWHERE, "quota_free": 2}])
+async def test_an_administrator_gives_somebody_another_limit_for_a_day(rt: Runtime, client: AsyncClient, ada: User) -> None:
+    async with rt.db.write() as session:
+        root = by_cookie(rt, await make.cookie(session, rt, await make.admin(session, rt))) | {"Accept": "text/html"}
+    today = rt.clock.now().date()
+    path = f"/app/admin/people/{ada.id}/quota"
+
+    async def limit() -> int:
+        async with rt.db.read() as session:
+            return (await quota.standing(session, rt, ada)).limit
+
+    assert "assistant today" in (await client.get("/app/admin/people", headers=root)).text
+    assert (await client.post(path, headers=root, data={"day": str(today), "limit": "7"})).status_code == 303
+    assert await limit() == 7
+    assert "of 7</span>" in (await client.get("/app/admin/people", headers=root)).text
+    for wrong in ({"day": str(today), "limit": "-1"}, {"day": str(today), "limit": "many"}, {"day": "someday", "limit": "5"}):
+        assert (await client.post(path, headers=root, data=wrong)).status_code == 422
+    assert (await client.post("/app/admin/people/1/quota", headers=root, data={"day": str(today)})).status_code == 404
+    assert await limit() == 7
+    assert (await client.post(path, headers=root, data={"day": str(today), "limit": " "})).status_code == 303
+    assert await limit() == 2
+    async with rt.db.read() as reading:
+        lines = [one.detail for one in await reading.scalars(select(AuditEntry).where(AuditEntry.action == "quota.changed"))]
+    assert lines == [f"{today}: 7", f"{today}: None"]

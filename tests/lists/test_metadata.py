@@ -9,13 +9,13 @@ from httpx import AsyncClient
 from sqlalchemy import select
 
 from refract.core.clock import ManualClock
+from refract.core.net.metadata import LONGEST_TITLE, Metadata, read_metadata, tidy
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
 from refract.jobs.models import Job
 from refract.lists import fetching, service
 from refract.lists.access import Who
 from refract.lists.fetching import FetchEntry, fetch_entry
-from refract.lists.metadata import LONGEST_TITLE, Metadata, read_metadata, tidy
 from refract.lists.models import ListEntry
 from refract.lists.schemas import EntryPatch
 from tests import make

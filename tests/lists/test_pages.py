@@ -185,3 +185,25 @@ async def test_signing_in_offers_the_lists_of_this_browser(client: AsyncClient, 
     page = (await client.get("/app/lists", headers=both)).text
     assert "Make it mine" not in page
     assert "Before I had an account" in page
+
+
+async def test_the_offer_stands_wherever_somebody_meets_their_list(client: AsyncClient, rt: Runtime, ada: User, bob: User) -> None:
+    token = str(uuid.uuid4())
+    found = await new_list(client, creator(token), A, title="Before I had an account")
+    async with rt.db.write() as session:
+        cookies = {one.id: by_cookie(rt, await make.cookie(session, rt, one)) for one in (ada, bob)}
+    both = cookies[ada.id] | HTML | {"Cookie": f"{cookies[ada.id]['Cookie']}; refract_creator={token}"}
+    path = f"/app/lists/{found['id']}"
+
+    for place in ("/", path):
+        page = (await client.get(place, headers=both)).text
+        assert "Before I had an account" in page
+        assert "Make it mine" in page
+    assert "Make it mine" not in (await client.get("/", headers=cookies[bob.id] | HTML)).text
+    assert "Make it mine" not in (await client.get(path, headers=creator(token) | HTML)).text
+
+    assert _at(await client.post("/app/lists/claim", headers=both, data={"list_id": found["id"]})) == path
+
+    assert "Make it mine" not in (await client.get(path, headers=both)).text
+    assert (await client.get(path, headers=cookies[ada.id] | HTML)).status_code == 200
+    assert (await client.get(path, headers=creator(token) | HTML)).status_code == 404

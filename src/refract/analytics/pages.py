@@ -70,6 +70,7 @@ async def of_link(request: Request, rt: Runtime, actor: Actor, link: LinkOut) ->
         "end": last.isoformat(),
         "totals": found.stats.totals,
         "previous": before.totals,
+        "open": found.stats.end >= now,
         "all_time": link.total_clicks or 0,
         "chart": _chart(found.stats, before),
         "rows": _rows(found.stats),

@@ -13,6 +13,7 @@ from refract.identity.rendering import respond
 from refract.library.queries import count_pending
 from refract.links import pages as link_pages
 from refract.lists.access import Who
+from refract.lists.creators import made_before
 from refract.lists.models import ListStatus
 from refract.lists.queries import page_of_lists
 from refract.web.reading import chapters
@@ -33,6 +34,7 @@ async def start(request: Request, actor: MaybeReader, rt: Rt, created: Annotated
     counted = await today(request, rt, actor) if links else None
     async with rt.db.read() as session:
         waiting = await count_pending(session, actor.user.id)
+        claimable = await made_before(session, request, rt)
         drafts = await page_of_lists(session, Cursors(rt.secret), Who(actor.user.id), limit=DRAFTS, cursor=None, status=ListStatus.DRAFT)
     return respond(
         request,
@@ -44,6 +46,7 @@ async def start(request: Request, actor: MaybeReader, rt: Rt, created: Annotated
         today=counted,
         waiting=waiting,
         review_waiting=waiting,
+        claimable=claimable,
         drafts=[{"title": one.title, "href": f"/app/lists/{one.id}", "entries": count} for one, count, _ in drafts.items],
     )
 

@@ -1,5 +1,6 @@
 """The assistant's budget per person and UTC day. The counter decides; the ledger explains it, and is only ever added to."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import cast
@@ -10,8 +11,11 @@ from refract.core.db import ReadSession, WriteSession
 from refract.core.rows import insert_or_skip
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
+from refract.identity import audit
 from refract.identity.models import Plan, User
 from refract.jobs.queue import changed, insert_new
+from refract.library.errors import NoSuchPerson
+from refract.library.models import Item
 from refract.library.quota_models import EntryKind, LedgerEntry, QuotaDay
 
 ACTION = "ENRICH_ITEM"
@@ -36,17 +40,40 @@ class Standing:
         return {"X-AI-Quota-Limit": str(self.limit), "X-AI-Quota-Remaining": str(self.remaining), "X-AI-Quota-Reset": reset}
 
 
+def _today(rt: Runtime) -> tuple[date, datetime]:
+    """The day that is paid from now, and when it ends."""
+    today = rt.clock.now().astimezone(UTC).date()
+    return today, datetime.combine(today, time(), UTC) + timedelta(days=1)
+
+
+def _standing(settings: Settings, user: User, row: QuotaDay | None, resets_at: datetime) -> Standing:
+    limit = plan_limit(settings, user) if row is None or row.limit_override is None else row.limit_override
+    return Standing(limit, row.used if row else 0, resets_at)
+
+
 def plan_limit(settings: Settings, user: User) -> int:
     return settings.quota_pro if user.plan == Plan.PRO else settings.quota_free
 
 
 async def standing(session: ReadSession, rt: Runtime, user: User) -> Standing:
-    today = rt.clock.now().astimezone(UTC).date()
-    asked = select(QuotaDay.used, QuotaDay.limit_override).where(QuotaDay.user_id == user.id, QuotaDay.day == today)
-    row = (await session.execute(asked)).one_or_none()
-    limit = plan_limit(rt.settings, user) if row is None or row.limit_override is None else row.limit_override
-    resets_at = datetime.combine(today, time(), UTC) + timedelta(days=1)
-    return Standing(limit, row.used if row else 0, resets_at)
+    return (await standings(session, rt, [user]))[user.id]
+
+
+async def standings(session: ReadSession, rt: Runtime, users: Sequence[User]) -> dict[int, Standing]:
+    """How several people stand today, in one question."""
+    today, resets_at = _today(rt)
+    asked = select(QuotaDay).where(QuotaDay.user_id.in_([user.id for user in users]), QuotaDay.day == today)
+    rows = {row.user_id: row for row in await session.scalars(asked)}
+    return {user.id: _standing(rt.settings, user, rows.get(user.id), resets_at) for user in users}
+
+
+async def ledger_of_today(session: ReadSession, rt: Runtime, user_id: int, most: int) -> list[tuple[LedgerEntry, str | None]]:
+    """What today's budget went to, the latest first, each with what the item is called; without that when it is gone."""
+    today, _ = _today(rt)
+    called = func.coalesce(Item.title, func.substr(Item.text, 1, 60))
+    asked = select(LedgerEntry, called).outerjoin(Item, Item.id == LedgerEntry.item_id)
+    asked = asked.where(LedgerEntry.user_id == user_id, LedgerEntry.day == today).order_by(LedgerEntry.id.desc()).limit(most)
+    return [(entry, title) for entry, title in await session.execute(asked)]
 
 
 async def charge(session: WriteSession, rt: Runtime, user: User, *, item_id: int, job_id: int) -> bool:
@@ -79,8 +106,17 @@ async def refund(session: WriteSession, rt: Runtime, job_id: int, reason: str) -
     return True
 
 
+async def give_limit(session: WriteSession, rt: Runtime, by: User, user_id: int, day: date, limit: int | None) -> User:
+    """An administrator gives a person another limit for one day, or their plan's again; it is written down."""
+    user = await session.get(User, user_id)
+    if user is None:
+        raise NoSuchPerson
+    await set_limit(session, rt, user_id, day, limit)
+    await audit.note(session, rt, "quota.changed", actor=by, target=str(user_id), detail=f"{day}: {limit}")
+    return user
+
+
 async def set_limit(session: WriteSession, rt: Runtime, user_id: int, day: date, limit: int | None) -> None:
-    """Give a person another limit for one day, or their plan's again."""
     now = rt.clock.now()
     await _ensure_day(session, user_id, day, now)
     other = update(QuotaDay).where(QuotaDay.user_id == user_id, QuotaDay.day == day).values(limit_override=limit, updated_at=now)

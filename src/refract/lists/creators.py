@@ -1,12 +1,14 @@
 """Strangers who make lists: a cookie is all that is known of them, and only its digest is kept."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 from starlette.responses import Response
 
+from refract.core.db import ReadSession
 from refract.core.runtime import Runtime
 from refract.core.secrets import digest
 from refract.identity.actors import MaybeActor
@@ -14,6 +16,8 @@ from refract.identity.errors import MissingScope, OriginUnproven
 from refract.identity.models import Scope
 from refract.identity.visitors import Actor
 from refract.lists.access import Who
+from refract.lists.models import LinkList
+from refract.lists.queries import claimable
 from refract.web import csrf
 from refract.web.networks import network_behind
 from refract.web.toolkit import Rt
@@ -55,6 +59,16 @@ def creator_cookie(request: Request, rt: Runtime) -> str | None:
         return str(uuid.UUID(sent)) if len(sent) == 36 else None
     except ValueError:
         return None
+
+
+async def made_before(session: ReadSession, request: Request, rt: Runtime) -> list[str]:
+    """Titles of the lists that this browser made and nobody has claimed: to be offered to whoever has signed in since."""
+    cookie = creator_cookie(request, rt)
+    return titles(await claimable(session, digest(cookie))) if cookie else []
+
+
+def titles(found: Sequence[LinkList]) -> list[str]:
+    return [one.title or "Untitled list" for one in found]
 
 
 def remember(response: Response, rt: Runtime, visitor: Visitor) -> None:

@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from refract.core.db import WriteSession
 from refract.core.net import Fetcher, FetchError, Page
+from refract.core.net.metadata import Metadata, read_metadata
 from refract.core.runtime import Runtime
 from refract.jobs.errors import TryAgain
 from refract.jobs.payload import Payload
@@ -15,7 +16,6 @@ from refract.jobs.registry import handles
 from refract.links.safety import Safety
 from refract.links.safety_models import Verdict
 from refract.lists import queries, service
-from refract.lists.metadata import Metadata, read_metadata
 from refract.lists.models import ListEntry
 
 BUDGET_SECONDS = 5.0

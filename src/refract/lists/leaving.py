@@ -12,7 +12,7 @@ from refract.identity.parts import Leaving, Part
 from refract.lists import queries, service
 from refract.lists.models import LinkList
 
-_OF_A_LIST = ("title", "description", "slug", "status", "edition", "created_at", "updated_at", "published_at")
+_OF_A_LIST = ("title", "description", "palette", "slug", "status", "edition", "created_at", "updated_at", "published_at")
 _OF_AN_ENTRY = ("url", "title", "description", "image", "position", "created_at")
 
 

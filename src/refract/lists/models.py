@@ -52,6 +52,7 @@ class LinkList(Model):
     edition: Mapped[int | None] = mapped_column(Integer)
     title: Mapped[str | None] = mapped_column(String(200))
     description: Mapped[str | None] = mapped_column(Text)
+    palette: Mapped[str | None] = mapped_column(String(20))  # none chosen: the house's colours
     slug: Mapped[str | None] = mapped_column(text_key(40))  # of a draft only a wish; the names table decides
     status: Mapped[str] = mapped_column(String(10))
     version: Mapped[int]

@@ -1,17 +1,20 @@
-"""A published list for everybody: its page, its feeds, and where its entries lead. Three questions at most, the name's included."""
+"""A published list for everybody: its page, its feeds, its picture, and where its entries lead. Three questions at most with its name."""
 
+import asyncio
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
 
 from refract.core.runtime import Runtime
-from refract.lists import queries
+from refract.lists import card, queries
 from refract.lists.blocks import BlockedDomains
 from refract.lists.feeds import FEEDS, NO_TITLE, addresses, title_of
+from refract.lists.models import LinkList
 from refract.lists.queries import Published
-from refract.lists.shown import Line, State, address_of, lines, public
+from refract.lists.shown import Line, State, address_of, lines, palette_of, public
 
 KEPT = "public, max-age=60"
 
@@ -58,6 +61,7 @@ class Public:
             "address": address_of(one, about.latest, self._base),
             "feeds": {kind: f"/{one.slug}.{kind}{asked}" for kind in FEEDS},
             "qr_url": f"/{one.slug}.qr",
+            "card_url": f"{self._base}/{one.slug}.png{asked}",
             "all_addresses": addresses(seen.entries),
             "older": about.before,
             "newer": about.after,
@@ -77,6 +81,20 @@ class Public:
         if etag in known:
             return Response(status_code=304, headers=headers)
         return Response(body, headers=headers, media_type=f"{media_type}; charset=utf-8")
+
+    async def card(self, holder: int, edition: int | None) -> Response | None:
+        """The picture that stands beside a link to the list elsewhere. Anybody may show it."""
+        async with self._rt.db.read() as session:
+            about = await queries.published(session, holder, edition)
+            count = await queries.count_entries(session, about.seen.found.id) if about else 0
+        if about is None:
+            return None
+        found = about.seen.found
+        address = f"{self._base.split('://', 1)[-1]}/{found.slug}"
+        facts = f"{count} {'link' if count == 1 else 'links'}"
+        picture = await asyncio.to_thread(card.draw, found.title or "", address, facts, palette_of(found))
+        headers = {"Cache-Control": KEPT, "Cross-Origin-Resource-Policy": "cross-origin"}
+        return Response(picture, headers=headers, media_type="image/png")
 
     async def entry(self, holder: int, place: str, edition: int | None) -> Entry | None:
         """The entry at a position, written as people write numbers."""
@@ -99,6 +117,21 @@ class Public:
             rows = await queries.entries_of(session, about.seen.found.id)
             blocked = await self._rt.part(BlockedDomains).as_of(session, about.seen.epoch)
         return about, lines(rows, blocked, self._rt.clock.now())
+
+
+def preview(found: LinkList, shown: Sequence[Line], base_url: str) -> dict[str, Any]:
+    """A draft as others will see it. Its entries lead straight to their pages: nothing is counted yet."""
+    seen = public(found, found.edition or 1, shown, base_url)
+    return {
+        "list": seen,
+        "heading": title_of(seen) or "Untitled list",
+        "entries": [_entry(line, line.href) for line in shown],
+        "address": f"{base_url}/{seen.slug}",
+        "all_addresses": addresses(seen.entries),
+        "older": None,
+        "newer": None,
+        "draft": str(found.id),
+    }
 
 
 def _entry(line: Line, href: str) -> dict[str, Any]:

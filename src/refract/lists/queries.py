@@ -57,6 +57,10 @@ async def entries_of(
     return [EntryRow(entry, link, clicks or 0) for entry, link, clicks in await session.execute(wanted)]
 
 
+async def count_entries(session: ReadSession, list_id: int) -> int:
+    return await session.scalar(select(func.count()).select_from(ListEntry).where(ListEntry.list_id == list_id)) or 0
+
+
 async def find_entry(session: ReadSession, list_id: int, entry_id: int) -> ListEntry:
     found = await session.scalar(select(ListEntry).where(ListEntry.id == entry_id, ListEntry.list_id == list_id))
     if found is None:

@@ -8,6 +8,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refract.core.schema import Id, Input, Output
 from refract.lists.models import FetchStatus, ListStatus
+from refract.lists.palettes import Palette
 
 MOST_ENTRIES = 1_000
 MOST_AT_ONCE = 200
@@ -28,6 +29,7 @@ class ListCreate(Input):
 
     title: Title | None = Field(default=None, examples=["Reading for new people"])
     description: Description | None = None
+    palette: Palette | None = Field(default=None, description="The colours of the public page.")
 
 
 class ListPatch(Input):
@@ -35,6 +37,7 @@ class ListPatch(Input):
 
     title: Title | None = None
     description: Description | None = None
+    palette: Palette | None = Field(default=None, description="The colours of the public page; null: those of the house.")
 
 
 class EntriesCreate(Input):
@@ -101,6 +104,7 @@ class ListSummary(Output):
     id: Id
     title: str | None
     description: str | None
+    palette: Palette
     slug: str | None
     status: ListStatus
     edition: int | None
@@ -167,6 +171,7 @@ class PublicList(Output):
     slug: str
     title: str | None
     description: str | None
+    palette: Palette
     edition: int
     latest_edition: int
     published_at: datetime

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from refract.core.urls import BadUrl, normalise, parse_web_url
 from refract.links.models import Link, LinkState, Visibility
 from refract.lists.models import FetchStatus, LinkList, ListEntry, ListStatus
+from refract.lists.palettes import HOUSE, NAMES, Palette
 from refract.lists.schemas import EntryOut, ListOut, ListSummary, PublicEntry, PublicList
 
 State = Literal["live", "blocked", "gone"]
@@ -106,7 +107,8 @@ def whole(seen: Seen, shown: Sequence[Line], base_url: str) -> ListOut:
 
 def _fields(found: LinkList, views: int, base_url: str) -> dict[str, Any]:
     return {
-        "id": found.id, "title": found.title, "description": found.description, "slug": found.slug, "status": ListStatus(found.status),
+        "id": found.id, "title": found.title, "description": found.description, "palette": palette_of(found), "slug": found.slug,
+        "status": ListStatus(found.status),
         "edition": found.edition, "created_at": found.created_at, "updated_at": found.updated_at, "published_at": found.published_at,
         "url": f"{base_url}/{found.slug}" if found.status == ListStatus.PUBLISHED else None, "views": views,
     }  # fmt: skip
@@ -122,9 +124,15 @@ def public(found: LinkList, latest: int, shown: Sequence[Line], base_url: str) -
         if line.state == "live"
     ]
     return PublicList(
-        slug=found.slug or "", title=found.title, description=found.description, edition=found.edition or 1, latest_edition=latest,
+        slug=found.slug or "", title=found.title, description=found.description, palette=palette_of(found),
+        edition=found.edition or 1, latest_edition=latest,
         published_at=found.published_at or found.updated_at, url=address_of(found, latest, base_url), entries=entries,
     )  # fmt: skip
+
+
+def palette_of(found: LinkList) -> Palette:
+    """One that is no longer offered gives way to the house's colours."""
+    return next((name for name in NAMES if name == found.palette), HOUSE)
 
 
 def address_of(found: LinkList, latest: int, base_url: str) -> str:

@@ -137,7 +137,7 @@ async def resolve(lookup: Lookup, wish: Wish, who: Callable[[], Awaitable[Visito
     found = await find(lookup, wish.name)
     if found is not None and found.kind == "list":
         return Listed(found)
-    if found is None or wish.view is View.FEED:
+    if found is None or wish.view in (View.FEED, View.CARD):
         return Missing()
     if found.secure:
         visitor = await who()

@@ -17,6 +17,7 @@ class View(StrEnum):
     PREVIEW = "preview"
     QR = "qr"
     FEED = "feed"
+    CARD = "card"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Wish:
 
 
 def read_wish(raw_path: bytes, query: bytes = b"") -> Wish:
-    """`/name`, `/name/extra`, `/name+`, `/name.qr`, `/name.rss`. Bytes that are no UTF-8 survive, and then name nothing."""
+    """`/name`, `/name/extra`, `/name+`, `/name.qr`, `/name.rss`, `/name.png`. Bytes that are no UTF-8 survive, and then name nothing."""
     first, _, extra = _text(raw_path).removeprefix("/").partition("/")
     name = unquote(first, errors="surrogateescape")
     asked = _text(query)
@@ -51,6 +52,8 @@ def read_wish(raw_path: bytes, query: bytes = b"") -> Wish:
         return Wish(stem, View.QR, extra=extra, query=asked)
     if dot and suffix.lower() in FEEDS:
         return Wish(stem, View.FEED, feed=suffix.lower(), extra=extra, query=asked)
+    if dot and suffix.lower() == "png":
+        return Wish(stem, View.CARD, extra=extra, query=asked)
     return Wish(name, extra=extra, query=asked)
 
 

@@ -1,9 +1,11 @@
 """The operators' screens about people: who there is, what they may, and what was done. Plain forms, each step asked for again."""
 
+from datetime import UTC
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import Form, Query, Request
+from pydantic import ValidationError
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from refract.admin import queries, service
@@ -19,6 +21,9 @@ from refract.identity.models import User
 from refract.identity.people import person_by_email
 from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
+from refract.library import quota
+from refract.library.schemas import QuotaOverride
+from refract.web import flash
 from refract.web.toolkit import Cursor, Rt, page_router
 
 router = page_router()
@@ -54,8 +59,30 @@ async def delete_person(
     except RefractError as refused:
         if refused.status >= 500:
             raise
-        return await _people(request, actor, rt, refused=refused)
+        return await _people(request, actor, rt, status=refused.status, problem=refused.message)
     return RedirectResponse("/app/admin/people", 303)
+
+
+@router.post("/app/admin/people/{user_id}/quota")
+async def give_quota(
+    user_id: Id, request: Request, actor: Admin, rt: Rt, day: Annotated[str, Form()] = "", limit: Annotated[str, Form()] = ""
+) -> Response:
+    """Another limit for one day; an empty field gives the plan's back."""
+    try:
+        wish = QuotaOverride.model_validate({"day": day, "limit": limit.strip() or None})
+        async with rt.db.write() as session:
+            person = await quota.give_limit(session, rt, actor.user, user_id, wish.day, wish.limit)
+            name = person.shown_name
+    except ValidationError:
+        return await _people(request, actor, rt, status=422, problem="Give a day, and a whole number up to 1,000,000 or nothing.")
+    except RefractError as refused:
+        if refused.status >= 500:
+            raise
+        return await _people(request, actor, rt, status=refused.status, problem=refused.message)
+    response = RedirectResponse("/app/admin/people", 303)
+    given = f"may ask the assistant {wish.limit} times" if wish.limit is not None else "has the plan’s limit again"
+    flash.say(response, rt, f"{name or 'The person'} {given} on {wish.day}.")
+    return response
 
 
 @router.post("/app/admin/people/{user_id}/{step}")
@@ -66,7 +93,7 @@ async def change_person(user_id: Id, step: Step, request: Request, actor: Admin,
     except RefractError as refused:
         if refused.status >= 500:
             raise
-        return await _people(request, actor, rt, refused=refused)
+        return await _people(request, actor, rt, status=refused.status, problem=refused.message)
     return RedirectResponse("/app/admin/people", 303)
 
 
@@ -80,27 +107,29 @@ async def audit_page(request: Request, actor: Admin, rt: Rt, cursor: Cursor = No
 
 
 async def _people(
-    request: Request, actor: Actor, rt: Runtime, *, q: str = "", cursor: str | None = None, refused: RefractError | None = None
+    request: Request, actor: Actor, rt: Runtime, *, q: str = "", cursor: str | None = None, status: int = 200, problem: str | None = None
 ) -> HTMLResponse:
     async with rt.db.read() as session:
         page = await queries.page_of_people(session, Cursors(rt.secret), PeopleQuestion(q=q or None), limit=PER_PAGE, cursor=cursor)
+        standings = await quota.standings(session, rt, page.items)
     return respond(
         request,
         actor,
         "admin_people.html",
-        status=refused.status if refused else 200,
+        status=status,
         page_title="People",
         here="people",
-        people=[_row(one) for one in page.items],
+        people=[_row(one, standings[one.id]) for one in page.items],
+        today=rt.clock.now().astimezone(UTC).date().isoformat(),
         q=q,
-        problem=refused.message if refused else None,
+        problem=problem,
         **_turning("/app/admin/people", {"q": q} if q else {}, cursor, page.next_cursor),
     )
 
 
-def _row(user: User) -> dict[str, Any]:
+def _row(user: User, standing: quota.Standing) -> dict[str, Any]:
     fields = ("email", "email_verified", "issuer", "plan", "role", "status", "created_at", "last_sync_at")
-    return {"id": str(user.id), "name": user.shown_name} | {field: getattr(user, field) for field in fields}
+    return {"id": str(user.id), "name": user.shown_name, "quota": standing} | {field: getattr(user, field) for field in fields}
 
 
 def _turning(path: str, kept: dict[str, str], cursor: str | None, following: str | None) -> dict[str, Any]:

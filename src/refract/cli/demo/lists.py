@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from refract.core.clock import ManualClock
 from refract.core.errors import RefractError
+from refract.core.net.metadata import Metadata
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.lists import addresses, service
 from refract.lists.access import Who
-from refract.lists.metadata import Metadata
+from refract.lists.palettes import Palette
 from refract.lists.schemas import ListCreate
 from refract.names.service import Namespace
 
@@ -20,6 +21,7 @@ class Sample:
     title: str
     about: str
     slug: str
+    palette: Palette
     entries: tuple[tuple[str, str, str], ...]
 
 
@@ -28,6 +30,7 @@ SAMPLES = (
         "Reading for new people",
         "Start at the top. An hour a day, and by Friday you know how we work.",
         "reading",
+        "forest",
         (
             ("https://handbook.example.com/start", "Team handbook", "How we decide, write and meet."),
             ("https://docs.example.com/platform/2026/roadmap", "Roadmap 2026", "What we do this year, and what we do not."),
@@ -40,6 +43,7 @@ SAMPLES = (
         "Talks worth an evening",
         "Collected after the last three conferences.",
         "talks",
+        "plum",
         (
             ("https://speakers.example.com/2026/one-home", "One home for every link", "Ours, with slides."),
             ("https://speakers.example.com/2026/queues", "A queue is a table", "Why we never ran a broker."),
@@ -50,6 +54,7 @@ SAMPLES = (
         "Offsite: places to stay",
         "",
         "",
+        "ocean",
         (
             ("https://maps.example.com/place/lake-house", "Lake house", "Twelve beds, one long table."),
             ("https://maps.example.com/place/old-mill", "The old mill", ""),
@@ -65,7 +70,8 @@ async def fill_lists(rt: Runtime, clock: ManualClock, space: Namespace, owner: U
         found = await addresses.look_at(rt, [url for url, _, _ in sample.entries])
         good = [one for one in found if not isinstance(one, RefractError)]
         async with rt.db.write() as session:
-            made = await service.create_list(session, space, who, ListCreate(title=sample.title, description=sample.about or None))
+            new = ListCreate(title=sample.title, description=sample.about or None, palette=sample.palette)
+            made = await service.create_list(session, space, who, new)
             entries = await service.add_entries(session, space, who, made.id, good)
             for entry, (_, title, about) in zip(entries, sample.entries, strict=True):
                 await service.fill_entry(session, entry.id, Metadata(title=title, description=about or None), clock.now())

@@ -14,6 +14,7 @@ from refract.identity import audit, keys, people, sessions
 from refract.identity.actors import Parts, Reader, Writer
 from refract.identity.leaving import delete_account
 from refract.identity.models import Scope, UserRole
+from refract.identity.pages.budget import Budget
 from refract.identity.parts import Leaving
 from refract.identity.rendering import respond
 from refract.identity.schemas import KeyCreate, KeyOut, Me, ProfileForm, ProfilePatch, SessionOut, chosen
@@ -115,6 +116,8 @@ async def _settings(
     async with rt.db.read() as session:
         mine = await keys.keys_of(session, actor.user, revoked_too=True)
         browsers = await sessions.sessions_of(session, rt, actor.user)
+        of_person = rt.part(Budget).of_person
+        budget = await of_person(session, rt, actor.user) if of_person else None
     scopes = [Scope.READ, Scope.WRITE, *([Scope.ADMIN] if actor.user.role == UserRole.ADMIN else [])]
     here = actor.session.id if actor.session else None
     return respond(
@@ -129,5 +132,6 @@ async def _settings(
         sessions=[SessionOut.model_validate(one).model_copy(update={"current": one.id == here}) for one in browsers],
         allowed_scopes=[str(scope) for scope in scopes],
         confirm_word=CONFIRM,
+        budget=budget,
         **context,
     )

@@ -3,10 +3,8 @@
 from fastapi import Response
 
 from refract.core.schema import Id
-from refract.identity import audit
 from refract.identity.actors import Admin, Reader
 from refract.identity.errors import AdministratorsOnly
-from refract.identity.models import User
 from refract.library import quota
 from refract.library.edge import ASKING, GUARDED
 from refract.library.errors import NoSuchPerson
@@ -31,9 +29,5 @@ async def read_quota(actor: Reader, rt: Rt, response: Response) -> QuotaOut:
 async def set_quota(user_id: Id, wish: QuotaOverride, actor: Admin, rt: Rt) -> QuotaOut:
     """Give a person another limit for one day, or their plan's again. The answer is how they stand today."""
     async with rt.db.write() as session:
-        user = await session.get(User, user_id)
-        if user is None:
-            raise NoSuchPerson
-        await quota.set_limit(session, rt, user_id, wish.day, wish.limit)
-        await audit.note(session, rt, "quota.changed", actor=actor.user, target=str(user_id), detail=f"{wish.day}: {wish.limit}")
+        user = await quota.give_limit(session, rt, actor.user, user_id, wish.day, wish.limit)
         return QuotaOut.model_validate(await quota.standing(session, rt, user))

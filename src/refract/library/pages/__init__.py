@@ -1,5 +1,8 @@
 """The library in the browser: capture, the review deck, the shelf, reading, one's own tags. Everything works without script."""
 
 from refract.library.pages import items, review, shelf, tags
+from refract.library.pages.budget import of_person
 
 ROUTERS = (review.router, shelf.router, items.router, tags.router)
+
+__all__ = ["ROUTERS", "of_person"]

@@ -2,43 +2,32 @@
 
 from typing import Annotated
 
-from fastapi import Form, Query, Request
+from fastapi import Form, Request
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import and_
 from starlette.responses import RedirectResponse, Response
 
 from refract.core.errors import Conflict, Invalid, NotFound
-from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.actors import Reader, Writer
-from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
 from refract.library import vocabulary
 from refract.library.search_jobs import reindex_change, reindex_tag
 from refract.tags import personal
 from refract.tags.models import Tag
-from refract.tags.queries import TagSort, page_of_tags
+from refract.tags.pages import Asked, Refused, TagsAsked, read_tags, show_tags
 from refract.web import flash
-from refract.web.toolkit import Cursor, Rt, page_router
+from refract.web.toolkit import Rt, page_router
 
 router = page_router()
-PER_PAGE = 100
 HERE = "/app/tags/mine"
-SORTS = [(TagSort.USAGE.value, "Most used"), (TagSort.NAME.value, "A to Z"), (TagSort.LAST_USED.value, "Used last")]
 _IDS = TypeAdapter(list[Id])
 
 
 @router.get("/app/tags/mine")
-async def my_tags_page(
-    request: Request,
-    actor: Reader,
-    rt: Rt,
-    cursor: Cursor = None,
-    q: Annotated[str | None, Query(max_length=200)] = None,
-    sort: TagSort = TagSort.USAGE,
-) -> Response:
-    return await _page(request, actor, rt, cursor=cursor, q=q, sort=sort)
+async def my_tags_page(request: Request, actor: Reader, rt: Rt, asked: TagsAsked) -> Response:
+    return await _page(request, actor, rt, asked)
 
 
 @router.post("/app/tags/mine/merge")
@@ -75,7 +64,7 @@ async def change_my_tag(
             await reindex_tag(session, rt, tag.id)
             said = f"Saved {tag.name}."
     except (Conflict, Invalid) as refused:
-        return await _page(request, actor, rt, status=refused.status, wrong=(str(tag_id), name, refused.message))
+        return await _page(request, actor, rt, Asked(), status=refused.status, wrong=(str(tag_id), name, refused.message))
     response = RedirectResponse(HERE, 303)
     flash.say(response, rt, said)
     return response
@@ -107,36 +96,10 @@ async def undo_my_tag(tag_id: Id, actor: Writer, rt: Rt) -> Response:
     return response
 
 
-async def _page(  # noqa: PLR0913 - each part of the question is one
-    request: Request,
-    actor: Actor,
-    rt: Runtime,
-    *,
-    status: int = 200,
-    cursor: str | None = None,
-    q: str | None = None,
-    sort: TagSort = TagSort.USAGE,
-    wrong: tuple[str, str, str] | None = None,
-) -> Response:
+async def _page(request: Request, actor: Actor, rt: Runtime, asked: Asked, *, status: int = 200, wrong: Refused | None = None) -> Response:
     mine = and_(Tag.space == actor.user.id, Tag.deleted_at.is_(None))
     async with rt.db.read() as session:
-        asker = ["mine", actor.user.id]
-        page = await page_of_tags(session, Cursors(rt.secret), mine, asker, q=q, sort=sort, limit=PER_PAGE, cursor=cursor)
-        aliases = await personal.aliases_of(session, [tag.id for tag in page.items])
-    return respond(
-        request,
-        actor,
-        "tags.html",
-        status=status,
-        page_title="Tags",
-        scope="mine",
-        tags=page.items,
-        aliases={str(tag_id): names for tag_id, names in aliases.items()},
-        most=max((tag.usage_count for tag in page.items), default=0),
-        q=q or "",
-        sort=sort.value,
-        sorts=SORTS,
-        may_change=True,
-        wrong=wrong,
-        next_url=f"{HERE}?sort={sort.value}&cursor={page.next_cursor}" if page.next_cursor else None,
-    )
+        page = await read_tags(session, rt, mine, ["mine", actor.user.id], asked)
+        found = await personal.aliases_of(session, [tag.id for tag in page.items])
+    aliases = {str(tag_id): names for tag_id, names in found.items()}
+    return show_tags(request, actor, HERE, page, asked, status=status, scope="mine", aliases=aliases, may_change=True, wrong=wrong)

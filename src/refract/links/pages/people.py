@@ -1,12 +1,14 @@
 """Names, owners, shares, transfer and the way back to an earlier version: small forms on a link's page."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Form, Path, Request
 from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
+from refract.core.db import WriteSession
 from refract.core.errors import Conflict, Forbidden, Invalid, NotFound
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
@@ -14,6 +16,7 @@ from refract.identity.access import Right
 from refract.identity.actors import Writer
 from refract.identity.visitors import Actor
 from refract.links import queries, service
+from refract.links.access import Who
 from refract.links.edge import Space, look_at, who
 from refract.links.errors import LinkNotFound
 from refract.links.pages.one import show_link
@@ -23,6 +26,8 @@ from refract.web.toolkit import Rt, page_router
 
 router = page_router()
 Email = Annotated[str, Form(max_length=255)]
+ByEmail = Callable[[WriteSession, Who, int, str, datetime], Awaitable[object]]
+ById = Callable[[WriteSession, Who, int, int, datetime], Awaitable[object]]
 
 
 @router.post("/app/links/{link_id}/names")
@@ -48,56 +53,29 @@ async def release_name(link_id: Id, name: str, request: Request, actor: Writer, 
 
 @router.post("/app/links/{link_id}/owners")
 async def add_owner(link_id: Id, request: Request, actor: Writer, rt: Rt, email: Email = "") -> Response:
-    async def work() -> str:
-        person = PersonIn(email=email)
-        async with rt.db.write() as session:
-            await service.add_owner(session, who(actor), link_id, person.email, rt.clock.now())
-        return f"{person.email} owns it too."
-
-    return await _done(request, actor, rt, link_id, work(), "owner", {"owner": email})
+    return await _with(request, actor, rt, link_id, email, service.add_owner, "owner", "{email} owns it too.")
 
 
 @router.post("/app/links/{link_id}/owners/{user_id}/remove")
 async def remove_owner(link_id: Id, user_id: Id, request: Request, actor: Writer, rt: Rt) -> Response:
-    async def work() -> str:
-        async with rt.db.write() as session:
-            await service.remove_owner(session, who(actor), link_id, user_id, rt.clock.now())
-        return "One owner less."
-
     gone = user_id == actor.user.id and not actor.is_admin  # nobody can look at what they have just given away
-    return await _done(request, actor, rt, link_id, work(), "owner", {}, then="/app/links" if gone else None)
+    then = "/app/links" if gone else None
+    return await _without(request, actor, rt, link_id, user_id, service.remove_owner, "owner", "One owner less.", then=then)
 
 
 @router.post("/app/links/{link_id}/shares")
 async def share(link_id: Id, request: Request, actor: Writer, rt: Rt, email: Email = "") -> Response:
-    async def work() -> str:
-        person = PersonIn(email=email)
-        async with rt.db.write() as session:
-            await service.share_link(session, who(actor), link_id, person.email, rt.clock.now())
-        return f"Shared with {person.email}."
-
-    return await _done(request, actor, rt, link_id, work(), "share", {"share": email})
+    return await _with(request, actor, rt, link_id, email, service.share_link, "share", "Shared with {email}.")
 
 
 @router.post("/app/links/{link_id}/shares/{user_id}/remove")
 async def unshare(link_id: Id, user_id: Id, request: Request, actor: Writer, rt: Rt) -> Response:
-    async def work() -> str:
-        async with rt.db.write() as session:
-            await service.unshare_link(session, who(actor), link_id, user_id, rt.clock.now())
-        return "No longer shared."
-
-    return await _done(request, actor, rt, link_id, work(), "share", {})
+    return await _without(request, actor, rt, link_id, user_id, service.unshare_link, "share", "No longer shared.")
 
 
 @router.post("/app/links/{link_id}/transfer")
 async def transfer(link_id: Id, request: Request, actor: Writer, rt: Rt, email: Email = "") -> Response:
-    async def work() -> str:
-        person = PersonIn(email=email)
-        async with rt.db.write() as session:
-            await service.transfer_link(session, who(actor), link_id, person.email, rt.clock.now())
-        return f"{person.email} is the primary owner now."
-
-    return await _done(request, actor, rt, link_id, work(), "transfer", {"transfer": email})
+    return await _with(request, actor, rt, link_id, email, service.transfer_link, "transfer", "{email} is the primary owner now.")
 
 
 @router.post("/app/links/{link_id}/history/{version}/revert")
@@ -114,6 +92,33 @@ async def revert(
         return f"Back to version {version}."
 
     return await _done(request, actor, rt, link_id, work(), "step", {}, undo=f"/app/links/{link_id}/undo")
+
+
+async def _with(  # noqa: PLR0913, PLR0917 - who does what with whom, and what is said of it
+    request: Request, actor: Actor, rt: Runtime, link_id: int, email: str, step: ByEmail, field: str, said: str
+) -> Response:
+    """Give somebody a part in a link. They are known by their email address, which stays in the field when it is not right."""
+
+    async def work() -> str:
+        person = PersonIn(email=email)
+        async with rt.db.write() as session:
+            await step(session, who(actor), link_id, person.email, rt.clock.now())
+        return said.format(email=person.email)
+
+    return await _done(request, actor, rt, link_id, work(), field, {field: email})
+
+
+async def _without(  # noqa: PLR0913, PLR0917 - the same
+    request: Request, actor: Actor, rt: Runtime, link_id: int, user_id: int, step: ById, field: str, said: str, *, then: str | None = None
+) -> Response:
+    """Take somebody's part in a link away."""
+
+    async def work() -> str:
+        async with rt.db.write() as session:
+            await step(session, who(actor), link_id, user_id, rt.clock.now())
+        return said
+
+    return await _done(request, actor, rt, link_id, work(), field, {}, then=then)
 
 
 async def _done(  # noqa: PLR0913 - what was to be done, and all that the page after it says

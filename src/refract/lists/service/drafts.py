@@ -30,6 +30,7 @@ async def create_list(session: WriteSession, space: Namespace, who: Who, new: Li
         family_id=number,
         title=new.title,
         description=new.description,
+        palette=new.palette,
         status=ListStatus.DRAFT.value,
         version=1,
         search_text="",
@@ -65,7 +66,7 @@ async def hold_draft(session: WriteSession, who: Who, list_id: int) -> LinkList:
 
 
 async def edit_list(session: WriteSession, who: Who, list_id: int, changes: ListPatch, now: datetime) -> LinkList:
-    """Change title and description, as far as they are named."""
+    """Change title, description and colours, as far as they are named."""
     found = await hold_draft(session, who, list_id)
     given = changes.model_dump(exclude_unset=True)
     if any(getattr(found, name) != value for name, value in given.items()):

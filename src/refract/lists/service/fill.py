@@ -6,7 +6,7 @@ from sqlalchemy import CursorResult, select, update
 
 from refract.core.db import WriteSession
 from refract.core.ids import first_id_at
-from refract.lists.metadata import Metadata
+from refract.core.net.metadata import Metadata
 from refract.lists.models import FetchStatus, ListEntry
 
 PATIENCE = timedelta(minutes=15)

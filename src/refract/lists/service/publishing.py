@@ -90,6 +90,7 @@ async def new_edition(session: WriteSession, space: Namespace, who: Who, list_id
         family_id=found.family_id,
         title=found.title,
         description=found.description,
+        palette=found.palette,
         slug=found.slug,
         status=ListStatus.DRAFT.value,
         version=1,

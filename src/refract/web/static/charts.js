@@ -77,21 +77,40 @@ const again = () => {
 
 let source = null;
 
+// New clicks belong to the newest point of the chart and to the total of its time, as long as that time is not over.
+function grow(block, by) {
+  const area = $("[data-chart]", block);
+  const total = $("[data-live-period]", block);
+  if (!area || !total || by <= 0) return;
+  const data = JSON.parse(area.dataset.chart);
+  const step = data.at.length > 1 ? data.at.at(-1) - data.at.at(-2) : 86_400;
+  if (Date.now() / 1_000 >= data.at.at(-1) + step) return;
+  data.clicks[data.clicks.length - 1] += by;
+  area.dataset.chart = JSON.stringify(data);
+  draw(area);
+  show(total, data.clicks.reduce((sum, one) => sum + one, 0));
+}
+
+function show(number, value) {
+  const words = value.toLocaleString();
+  if (number.textContent === words) return;
+  number.textContent = words;
+  number.classList.remove("ticked");
+  void number.offsetWidth; // begins the animation anew
+  number.classList.add("ticked");
+}
+
 function follow() {
   const block = $("[data-live-source]");
   source?.close();
   if (!block) return;
+  let known = Number(block.dataset.liveSince);
   source = new EventSource(block.dataset.liveSource);
   source.addEventListener("clicks", (event) => {
     const told = JSON.parse(event.data);
-    for (const number of document.querySelectorAll("[data-live]")) {
-      const words = (told[number.dataset.live] ?? 0).toLocaleString();
-      if (number.textContent === words) continue;
-      number.textContent = words;
-      number.classList.remove("ticked");
-      void number.offsetWidth; // begins the animation anew
-      number.classList.add("ticked");
-    }
+    grow(block, told.clicks - known);
+    known = told.clicks;
+    for (const number of document.querySelectorAll("[data-live]")) show(number, told[number.dataset.live] ?? 0);
     $("[data-live-state]")?.classList.add("live-on");
   });
   source.addEventListener("error", () => $("[data-live-state]")?.classList.remove("live-on"));

@@ -1,4 +1,4 @@
-// The form of a link: whether a name is free, as one types; times in one's own zone.
+// The form of a link: whether a name is free, as one types; the page's title, if one likes it; times in one's own zone.
 
 const QUIET = 250;
 
@@ -48,6 +48,15 @@ function watch(within) {
   watchNames(within);
   watchTimes(within);
 }
+
+// What we have found out is offered, never put in by itself.
+document.addEventListener("click", (event) => {
+  const offer = event.target.closest("[data-fill]");
+  const field = offer && document.getElementById(offer.dataset.fill);
+  if (!field) return;
+  field.value = offer.dataset.fillWith;
+  field.focus();
+});
 
 document.addEventListener("refract:shown", (event) => watch(event.detail.within));
 watch(document);

@@ -1,0 +1,37 @@
+"""The assistant's budget as the settings show it: how much is used, when it begins anew, and what it went to."""
+
+from typing import Any
+
+from refract.core.db import ReadSession
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.library import quota
+from refract.library.notes import Note
+from refract.library.quota_models import EntryKind
+
+LATEST = 20
+_WHY = {
+    Note.SUGGESTIONS_OFF: "suggestions were off",
+    Note.MODEL_UNAVAILABLE: "the model did not answer",
+    Note.MODEL_TOO_SLOW: "the model took too long",
+    Note.MODEL_NOT_UNDERSTOOD: "the model’s answer made no sense",
+}
+
+
+async def of_person(session: ReadSession, rt: Runtime, user: User) -> dict[str, Any]:
+    """`model` is false where none is set up: nothing is ever charged then."""
+    entries = await quota.ledger_of_today(session, rt, user.id, LATEST)
+    return {
+        "model": rt.settings.model_url is not None,
+        "standing": await quota.standing(session, rt, user),
+        "entries": [
+            {
+                "at": entry.created_at,
+                "back": entry.kind == EntryKind.REFUND,
+                "title": title or "something that is gone",
+                "href": f"/app/library/{entry.item_id}" if title else None,
+                "why": next((words for note, words in _WHY.items() if note == entry.reason), ""),
+            }
+            for entry, title in entries
+        ],
+    }

@@ -1,0 +1,66 @@
+"""What the form says about a destination while it is typed: the page's title, and what speaks against leading there."""
+
+from contextlib import suppress
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from refract.core.errors import RefractError
+from refract.core.net import Fetcher, FetchError
+from refract.core.net.metadata import read_metadata
+from refract.core.redis import shared_redis
+from refract.core.runtime import Runtime
+from refract.identity.actors import Writer
+from refract.identity.rendering import respond_part
+from refract.links.pages.form import Typed
+from refract.links.safety import Vetted, vet
+from refract.web.limits import RateLimited
+from refract.web.shared_limits import SharedBuckets
+from refract.web.toolkit import Rt, page_router
+
+router = page_router()
+LOOKS_PER_MINUTE = 30
+BUDGET_SECONDS = 4.0
+ENOUGH = 256 * 1024
+
+
+class Looks:
+    """How often each person has pages looked at: every look goes out to a foreign host."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self.fetcher = Fetcher.from_settings(rt.settings)
+        self._buckets = SharedBuckets(rt.part(shared_redis), "look", size=LOOKS_PER_MINUTE, per_second=LOOKS_PER_MINUTE / 60)
+
+    async def count(self, user_id: int, now: float) -> None:
+        left = await self._buckets.take(str(user_id), now)
+        if left < 0:
+            raise RateLimited(limit=LOOKS_PER_MINUTE, per="a minute", retry_after=self._buckets.wait(left))
+
+
+@router.get("/app/links/look")
+async def look(request: Request, actor: Writer, rt: Rt, destination: Typed = "") -> Response:
+    """A few words about a destination that somebody is typing."""
+    typed = destination.strip()
+    said: dict[str, Any] = {"problem": None, "title": None, "warnings": []}
+    if "://" in typed:  # the rest is still being typed
+        await rt.part(Looks).count(actor.user.id, rt.clock.monotonic())
+        (found,) = await vet(rt, [typed])
+        said |= {"problem": found.message} if isinstance(found, RefractError) else await _said_of(rt, found)
+    return respond_part(request, actor, "fragments/look.html", **said)
+
+
+async def _said_of(rt: Runtime, found: Vetted) -> dict[str, Any]:
+    """One look, in a few seconds, through the one door to foreign pages. What cannot be read can be led to all the same."""
+    warnings = []
+    if found.flagged:
+        warnings.append("Nobody could be asked whether it is safe; it will be asked about later.")
+    if found.href.startswith("http://"):
+        warnings.append("It is not encrypted: others on the way can read along.")
+    if found.template is not None:
+        return {"title": None, "warnings": warnings}
+    title = None
+    with suppress(FetchError):
+        page = await rt.part(Looks).fetcher.fetch(found.href, budget=BUDGET_SECONDS, enough=ENOUGH)
+        title = read_metadata(page.text, lambda _: None).title
+    return {"title": title, "warnings": warnings}

@@ -1,0 +1,82 @@
+"""What the form says about a destination while it is typed."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from httpx import AsyncClient
+
+from refract.core.clock import ManualClock
+from refract.core.runtime import Runtime
+from refract.core.settings import Settings
+from refract.identity.models import User
+from refract.links.blocking import block_domain
+from refract.links.pages.looking import LOOKS_PER_MINUTE
+from tests import make
+from tests.client import by_cookie, on_sqlite
+from tests.conftest import make_settings
+from tests.lists.pages_server import Site, page, redirect, site
+
+pytestmark = on_sqlite
+
+
+@pytest.fixture
+def settings(database: str, tmp_path: Path) -> Settings:
+    return make_settings(tmp_path / "data", database_url=database, fetch_allow="127.0.0.1/32")
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[Site]:
+    async with site() as here:
+        yield here
+
+
+@pytest.fixture
+async def as_ada(client: AsyncClient, rt: Runtime, ada: User) -> AsyncClient:
+    async with rt.db.write() as session:
+        client.headers.update(by_cookie(rt, await make.cookie(session, rt, ada)))
+    return client
+
+
+async def _look(client: AsyncClient, destination: str) -> str:
+    answer = await client.get("/app/links/look", params={"destination": destination})
+    assert answer.status_code == 200, answer.text
+    return answer.text.strip()
+
+
+async def test_the_title_of_the_page_is_offered(as_ada: AsyncClient, web: Site) -> None:
+    web.pages["/good"] = page(b"<title>Tom &amp; <i>Jerry</i></title>")
+    web.pages["/inside"] = redirect("http://10.0.0.1/")
+
+    said = await _look(as_ada, f"  {web.url('/good')} ")
+
+    assert "Tom &amp; &lt;i&gt;Jerry&lt;/i&gt;" in said
+    assert 'data-fill="field-title"' in said
+    assert "not encrypted" in said
+    for silent in ("/404", "/inside"):
+        assert "data-fill" not in await _look(as_ada, web.url(silent))
+
+
+async def test_what_speaks_against_it_is_said_and_nothing_is_fetched(as_ada: AsyncClient, rt: Runtime, ada: User, web: Site) -> None:
+    async with rt.db.write() as session:
+        await block_domain(session, "bad.example", reason="", by=ada.id, at=rt.clock.now())
+
+    assert "bad.example" in await _look(as_ada, "https://bad.example/x")
+    assert "own" in await _look(as_ada, f"{rt.settings.public_url}/roadmap")
+    assert "circle-alert" in await _look(as_ada, "javascript://alert(1)")
+    assert await _look(as_ada, "https://unfinished.example/{1}") == ""
+    assert "not encrypted" in await _look(as_ada, f"{web.url('/jira')}/{{1}}")
+    for unfinished in ("", "exam", "example.com"):
+        assert await _look(as_ada, unfinished) == ""
+    assert web.asked == []
+
+
+async def test_looking_has_an_end(as_ada: AsyncClient, clock: ManualClock, web: Site) -> None:
+    for _ in range(LOOKS_PER_MINUTE):
+        await _look(as_ada, "javascript://alert(1)")
+
+    assert (await as_ada.get("/app/links/look", params={"destination": web.url("/")})).status_code == 429
+    await _look(as_ada, "unfinished costs nothing")
+    assert web.asked == []
+    clock.advance(10)
+    await _look(as_ada, "javascript://alert(1)")
