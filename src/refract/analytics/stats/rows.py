@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, LargeBinary, and_, case, literal, null, select, type_coerce, union_all
+from sqlalchemy import ColumnElement, LargeBinary, and_, case, cast, literal, null, select, union_all
 
 from refract.analytics import edges
 from refract.analytics.cover import State, Stretch, cover
@@ -194,7 +194,7 @@ def of_owner(state: State, user_id: int) -> list[Group]:
 
 
 def _branch(number: int, group: Group, grain: int, starts: list[int], *, visitors: bool, parts: bool) -> Any:
-    none = type_coerce(null(), LargeBinary)
+    none = cast(null(), LargeBinary)  # PostgreSQL takes a bare NULL for text
     sketch: ColumnElement[Any] = none
     if visitors and grain != MONTH:
         sketch = ClickRollup.visitors.expression
