@@ -4,7 +4,7 @@
 
 Both links were clicked over the same 30 days. Their quarter hours are written straight into the roll-ups, with visitors and breakdowns as
 clicks would have left them (ten million clicks through the ingester would take minutes and leave the same rows); hours, days and months
-are closed from them by the program's own job. A dashboard is the 30-day series, the comparison and all eight breakdowns. Times are the
+are closed from them, and days settled, by the program's own job. A dashboard is the 30-day series, the comparison and all eight breakdowns. Times are the
 best of several rounds in which the two links take turns; the bar is 1.5 times, in six queries at most.
 """
 
@@ -163,8 +163,8 @@ def main(arguments: list[str]) -> int:
             rows.append(
                 [dialect, zone, f"{times['big']:.1f} ms", f"{times['small']:.1f} ms", f"{one['ratio']:.2f}", f"{one['queries']:.0f}"]
             )
-            held = held and one["queries"] <= MOST_QUERIES and (one["ratio"] <= BAR or zone != "UTC")
+            held = held and one["queries"] <= MOST_QUERIES and one["ratio"] <= BAR
     table(["database", "zone", f"{given.big:,} clicks", f"{given.small:,} clicks", "ratio", "queries"], rows)
-    print(f"bar: at most {BAR} times (UTC), at most {MOST_QUERIES} queries: {'held' if held else 'MISSED'}")
+    print(f"bar: at most {BAR} times in every zone, at most {MOST_QUERIES} queries: {'held' if held else 'MISSED'}")
     write("dashboard", "P6", load, big=given.big, small=given.small, results=results, held=held)
     return 0 if held else 1

@@ -15,6 +15,7 @@ from refract.analytics.grains import DAY, HOUR, MONTH, QUARTER, SECONDS, SIX_HOU
 from refract.analytics.models import ClickRollup
 from refract.analytics.parts import add, decode
 from refract.analytics.rollups import Ledger
+from refract.analytics.settling import settle_days
 from refract.analytics.sketches import Sketch
 from refract.analytics.state import hold, move
 from refract.analytics.tally import Slot, Tally
@@ -30,7 +31,7 @@ _ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
 
 
 async def close_hours(rt: Runtime) -> int:
-    """Close every hour that is over; the answer is the number of slices it took."""
+    """Close every hour that is over, and settle the days that are; the answer is the number of slices it took."""
     done = 0
     while True:
         until = start_of(HOUR, second_of(rt.clock.now()) - GRACE)
@@ -38,10 +39,11 @@ async def close_hours(rt: Runtime) -> int:
             state = await hold(session)
             after = await _close_some(session, state, until)
             if after == state:
-                return done
+                break
             await move(session, after)
         done += 1
         await rt.clock.sleep(BREATH_SECONDS)
+    return done + await settle_days(rt)
 
 
 async def _close_some(session: WriteSession, state: State, until: int) -> State:

@@ -20,6 +20,8 @@ class State:
     days_from: int = 0
     months_from: int = 0
     outlived: int = 0
+    settled_until: int = 0
+    settled_target: int = -1
 
     def closed_for(self, target: int) -> int:
         """Hours before this are in coarser roll-ups of this target too."""

@@ -100,6 +100,10 @@ class ClickRollup(Model):
     uniques: Mapped[int]  # of a month: its days added up
     visitors: Mapped[bytes | None] = mapped_column(long_bytes())  # the sketch; none in months
     parts: Mapped[bytes | None] = mapped_column(long_bytes())  # the breakdowns
+    # Of days that are over: what they look like from either end, and how many clicks they had when that was found out. Clicks that came
+    # since make the numbers differ; then it says nothing.
+    settled_clicks: Mapped[int | None]
+    edges: Mapped[bytes | None] = mapped_column(long_bytes())
 
 
 class RollupState(Model):
@@ -115,6 +119,8 @@ class RollupState(Model):
     days_from: Mapped[datetime] = mapped_column(WholeSecond)
     months_from: Mapped[datetime] = mapped_column(WholeSecond)
     outlived: Mapped[int]  # clicks that are in no roll-up any more
+    settled_until: Mapped[datetime | None] = mapped_column(WholeSecond)  # days before this have their edges
+    settled_target: Mapped[int | None]  # of the day that begins there, the targets up to this one
 
 
 class VisitorSalt(Model):

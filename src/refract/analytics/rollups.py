@@ -54,7 +54,9 @@ class Ledger:
         outlived = sum(tallies[slot].people + tallies[slot].bots for slot, grains in planned.items() if not grains)
         await self._apply(session, state, tallies, planned)
         self._turn = state.turn + 1
-        return replace(state, turn=self._turn, outlived=state.outlived + outlived)
+        state = replace(state, turn=self._turn, outlived=state.outlived + outlived)
+        late = [start_of(DAY, slot[2]) for slot, grains in planned.items() if len(grains) > 1]
+        return _unsettled(state, min(late)) if late else state
 
     async def close(self, session: WriteSession, state: State, tallies: Mapping[Slot, Tally]) -> State:
         """Add what whole hours hold to the coarser stretches."""
@@ -131,6 +133,13 @@ def _meet(bucket: Bucket, tally: Tally) -> None:
     for visitor in tally.visitors:
         bucket.sketch.update(visitor)
     bucket.uniques = bucket.sketch.size()
+
+
+def _unsettled(state: State, day: int) -> State:
+    """Somebody came late to this day: it is to be looked at again."""
+    if day < state.quarters_from or day > state.settled_until:
+        return state
+    return replace(state, settled_until=day, settled_target=-1)
 
 
 def _grains_of(state: State, slot: Slot) -> list[RollupKey]:

@@ -4,7 +4,7 @@ Up to 200 visitors are kept as they are. Beyond, a HyperLogLog sketch of 2**14 r
 a standard error below one percent at any number. Sketches of the same day may be merged, whichever process made them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -61,6 +61,12 @@ class Sketch:
             self.many.update(visitor)
         self.few = set()
 
+    def estimating(self) -> Any:
+        """As the library's sketch, whatever the number."""
+        if self.many is None:
+            self.grow()
+        return self.many
+
     def size(self) -> int:
         if self.many is None:
             return len(self.few)
@@ -91,6 +97,23 @@ def merged(some: Iterable[Sketch]) -> Sketch:
     return whole
 
 
+def growing(stored: Iterable[bytes | None]) -> Iterator[int]:
+    """How many visitors the stored sketches up to each have together."""
+    whole, union, size = Sketch(), None, 0
+    for data in stored:
+        if data:
+            sketch = Sketch.read(data)
+            if union is not None:
+                union.update(sketch.estimating())
+            else:
+                whole.meet(sketch)
+            if union is None and whole.many is not None:
+                union = _library().hll_union(REGISTERS)
+                union.update(whole.many)
+            size = whole.size() if union is None else round(union.get_estimate())
+        yield size
+
+
 def count(stored: Iterable[bytes]) -> int:
     """How many visitors are in these stored sketches together."""
     small, union = Sketch(), None
@@ -103,8 +126,6 @@ def count(stored: Iterable[bytes]) -> int:
         union.update(library.hll_sketch.deserialize(data))
     if union is None:
         return small.size()
-    if small.many is None:
-        small.grow()
-    union.update(small.many)
+    union.update(small.estimating())
     estimate: float = union.get_estimate()
     return round(estimate)

@@ -15,7 +15,7 @@ from refract.core.db import ReadSession, WriteSession
 from refract.core.rows import insert_or_skip
 
 _ONE: Final = 1
-_MOMENTS: Final = ("closed_until", "quarters_from", "days_from", "months_from")
+_MOMENTS: Final = ("closed_until", "quarters_from", "days_from", "months_from", "settled_until")
 _TABLE: Table = RollupState.__table__  # type: ignore[assignment]
 _SELECT: Final = select(_TABLE).where(_TABLE.c.id == _ONE)
 
@@ -48,4 +48,5 @@ def _columns(state: State) -> dict[str, Any]:
 def _state(row: Any) -> State:
     if row is None:
         return State()
-    return State(**{name: second_of(value) if name in _MOMENTS else value for name, value in row.items() if name != "id"})
+    known = {name: value for name, value in row.items() if name != "id" and value is not None}
+    return State(**{name: second_of(value) if name in _MOMENTS else value for name, value in known.items()})

@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, LargeBinary, and_, case, literal, null, select, type_coerce, union_all
+from sqlalchemy import ColumnElement, LargeBinary, and_, case, cast, literal, null, select, union_all
 
+from refract.analytics import edges
 from refract.analytics.cover import State, Stretch, cover
 from refract.analytics.frames import LINK_CLICK
-from refract.analytics.grains import DAY, MONTH, end_of, moment_of, second_of, start_of
+from refract.analytics.grains import DAY, MONTH, QUARTER, SECONDS, end_of, moment_of, second_of, start_of
 from refract.analytics.models import ClickRollup
 from refract.core.db import ReadSession
 from refract.links.models import LinkOwner
 
 FIRST_MOMENT: Final = 1_704_067_200  # 2024, when ids begin: no click is older
 _MOST_STARTS: Final = 5_000
+_DAY: Final = SECONDS[DAY]
 
 
 class Row(NamedTuple):
@@ -32,6 +34,16 @@ class Row(NamedTuple):
     uniques: int
     visitors: bytes | None
     parts: bytes | None
+    edges: bytes | None = None
+
+
+class Edge(NamedTuple):
+    """A part of a UTC day that reaches from one of its ends to a quarter hour in it."""
+
+    day: int
+    quarter: int
+    late: bool
+    """Whether it is the part behind that moment, not the one before it."""
 
 
 @dataclass(slots=True)
@@ -44,6 +56,8 @@ class Group:
     """Whether it is one target: then a closed day's row says all about its visitors."""
     rows: dict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))
     starts: dict[int, list[int]] = field(default_factory=dict)
+    edged: set[int] = field(default_factory=set)
+    """Days whose edges are wanted."""
 
     def keep(self, row: Row) -> None:
         self.rows[row.grain].append(row)
@@ -57,6 +71,17 @@ class Group:
         starts = self.starts.get(stretch.grain, [])
         return self.rows[stretch.grain][bisect_left(starts, stretch.begin) : bisect_left(starts, stretch.end)] if starts else []
 
+    def at(self, edge: Edge) -> list[Row]:
+        """What happened at one end of a day, as a row of its own; none when nothing did on that day."""
+        starts = self.starts.get(DAY, [])
+        place = bisect_left(starts, edge.day)
+        if place == len(starts) or starts[place] != edge.day:
+            return []
+        row = self.rows[DAY][place]
+        assert row.edges is not None  # noqa: S101 - or the day would be among the unsettled
+        people, bots, uniques = (edges.after if edge.late else edges.before)(row.edges, edge.quarter)
+        return [Row(row.target, QUARTER, edge.day, people, bots, 0, uniques, None, None)]
+
 
 class Reading:
     """The roll-ups of some targets. Name every span first, then read once, then look at the spans."""
@@ -65,14 +90,42 @@ class Reading:
         self.state = state
         self._groups = groups
         self._until = now + 3600  # nothing lies further ahead than clocks are wrong
-        self._wanted: set[tuple[int, Stretch, bool]] = set()
+        self._spans: set[tuple[int, int, bool]] = set()
+        self._asked: set[tuple[int, int, int]] = set()
+        self._unsettled: set[tuple[int, int]] = set()
 
     def want(self, begin: int, end: int, *, parts: bool = False) -> None:
-        for number, group in enumerate(self._groups):
-            self._wanted |= {(number, stretch, parts) for stretch in self._cover(group, begin, end)}
+        self._spans.add((begin, end, parts))
 
     async def read(self, session: ReadSession, *, visitors: bool = True) -> None:
-        """One query, however many spans."""
+        """One query, however many spans; one more where clicks came late to a day and its edges are yet to be found out anew."""
+        await self._ask(session, visitors=visitors)
+        self._unsettled = {
+            (number, row.start)
+            for number, group in enumerate(self._groups)
+            for row in group.rows[DAY]
+            if row.edges is None and row.start in group.edged
+        }
+        if self._unsettled:
+            await self._ask(session, visitors=visitors)
+        for group in self._groups:
+            group.sort()
+
+    @property
+    def size(self) -> int:
+        """How many rows were read."""
+        return sum(len(rows) for group in self._groups for rows in group.rows.values())
+
+    def within(self, begin: int, end: int, *, parts: bool = False) -> list[Row]:
+        """The rows that hold a span which was wanted like this."""
+        found: list[Row] = []
+        for number, group in enumerate(self._groups):
+            ends, stretches = self._cut(number, begin, end, parts)
+            found += [row for edge in ends for row in group.at(edge)]
+            found += [row for stretch in stretches for row in group.within(stretch)]
+        return found
+
+    async def _ask(self, session: ReadSession, *, visitors: bool) -> None:
         branches = [
             _branch(number, group, grain, starts, visitors=visitors, parts=parts)
             for number, group in enumerate(self._groups)
@@ -85,37 +138,40 @@ class Reading:
             values: tuple[Any, ...] = tuple(found)
             row = Row._make((*values[1:3], second_of(values[3]), *values[4:]))
             self._groups[values[0]].keep(row)
-        for group in self._groups:
-            group.sort()
 
-    @property
-    def size(self) -> int:
-        """How many rows were read."""
-        return sum(len(rows) for group in self._groups for rows in group.rows.values())
-
-    def within(self, begin: int, end: int) -> list[Row]:
-        """The rows that hold a span which was wanted."""
-        return [row for group in self._groups for stretch in self._cover(group, begin, end) for row in group.within(stretch)]
-
-    def _cover(self, group: Group, begin: int, end: int) -> list[Stretch]:
+    def _cut(self, number: int, begin: int, end: int, parts: bool) -> tuple[list[Edge], list[Stretch]]:
+        """A span as ends of settled days and, where it cannot be had so, rows. Only of one target, and not for breakdowns."""
+        group = self._groups[number]
         begin, end = max(begin, FIRST_MOMENT), min(end, self._until)
-        return cover(self.state, begin, end, closed=group.closed) if begin < end else []
+        ends: list[Edge] = []
+        if group.alone and not parts:
+            first, last = start_of(DAY, begin), start_of(DAY, end)
+            if first < begin and first + _DAY <= end and self._is_settled(number, first):
+                ends.append(Edge(first, (begin - first) // SECONDS[QUARTER], late=True))
+                begin = first + _DAY
+            if begin <= last < end and self._is_settled(number, last):
+                ends.append(Edge(last, (end - last) // SECONDS[QUARTER], late=False))
+                end = last
+        return ends, cover(self.state, begin, end, closed=group.closed) if begin < end else []
+
+    def _is_settled(self, number: int, day: int) -> bool:
+        return self.state.quarters_from <= day < self.state.settled_until and (number, day) not in self._unsettled
 
     def _starts(self, number: int) -> Iterator[tuple[int, list[int], bool]]:
         """For each grain where the wanted rows begin, those with breakdowns apart from the others; no row twice."""
-        for grain in sorted({stretch.grain for which, stretch, _ in self._wanted if which == number}):
-            with_parts, without = (
-                {
-                    start
-                    for which, stretch, parts in self._wanted
-                    if which == number and stretch.grain == grain and parts == wanted
-                    for start in _moments(stretch)
-                }
-                for wanted in (True, False)
-            )
-            for starts, parts in ((with_parts, True), (without - with_parts, False)):
-                if starts:
-                    yield grain, sorted(starts), parts
+        wanted: dict[tuple[int, bool], set[int]] = defaultdict(set)
+        for begin, end, parts in self._spans:
+            ends, stretches = self._cut(number, begin, end, parts)
+            for stretch in stretches:
+                wanted[stretch.grain, parts].update(_moments(stretch))
+            for edge in ends:
+                wanted[DAY, False].add(edge.day)
+                self._groups[number].edged.add(edge.day)
+        for grain, parts in sorted(wanted, key=lambda one: (one[0], not one[1])):
+            starts = {start for start in wanted[grain, parts] if (number, grain, start) not in self._asked}
+            self._asked |= {(number, grain, start) for start in starts}
+            if starts:
+                yield grain, sorted(starts), parts
 
 
 def of_target(state: State, target: int, kind: int) -> list[Group]:
@@ -138,17 +194,20 @@ def of_owner(state: State, user_id: int) -> list[Group]:
 
 
 def _branch(number: int, group: Group, grain: int, starts: list[int], *, visitors: bool, parts: bool) -> Any:
-    none = type_coerce(null(), LargeBinary)
+    none = cast(null(), LargeBinary)  # PostgreSQL takes a bare NULL for text
     sketch: ColumnElement[Any] = none
     if visitors and grain != MONTH:
         sketch = ClickRollup.visitors.expression
         if group.alone and grain == DAY:
             # Of a day that is closed there is one row, whose `uniques` says what its sketch would.
             sketch = case((ClickRollup.start < moment_of(start_of(DAY, group.closed)), none), else_=sketch)
+    # Edges that were made of fewer clicks than there are now say nothing.
+    settled = case((ClickRollup.settled_clicks == ClickRollup.people + ClickRollup.bots, ClickRollup.edges.expression), else_=none)
     return select(
         literal(number).label("number"),
         ClickRollup.target_id, ClickRollup.grain, ClickRollup.start, ClickRollup.people, ClickRollup.bots, ClickRollup.private,
         ClickRollup.uniques, sketch.label("visitors"), (ClickRollup.parts.expression if parts else none).label("parts"),
+        (settled if grain == DAY and group.edged else none).label("edges"),
     ).where(group.chosen, ClickRollup.grain == grain, _begins_in(grain, starts))  # fmt: skip
 
 

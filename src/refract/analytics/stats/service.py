@@ -112,6 +112,7 @@ class _Plan:
         self, state: State, groups: Sequence[Group], asked: Question, now: datetime, *, series: bool = True, parts: bool = False
     ) -> None:
         self._asked = asked
+        self._parts = parts
         span = asked.span(now)
         self._zone = span.zone
         self.reading = Reading(state, groups, second_of(now))
@@ -137,7 +138,7 @@ class _Plan:
     @property
     def whole(self) -> Sequence[Row]:
         """The rows of the whole time."""
-        return self.reading.within(*self._known)
+        return self.reading.within(*self._known, parts=self._parts)
 
     def stats(self) -> Stats:
         series = [figures.point(bucket, [] if bucket.blank else self.reading.within(bucket.begin, bucket.end)) for bucket in self._buckets]

@@ -1,0 +1,20 @@
+"""What a day that is over looks like from either end, so that days of other time zones need not be put together again."""
+
+from refract.migrations.steps import add_column, drop_column, long_bytes, sa
+
+revision = "0018"
+down_revision = "0017"
+
+
+def upgrade() -> None:
+    add_column("click_rollups", sa.Column("settled_clicks", sa.BigInteger))
+    add_column("click_rollups", sa.Column("edges", long_bytes()))
+    add_column("rollup_state", sa.Column("settled_until", sa.BigInteger))
+    add_column("rollup_state", sa.Column("settled_target", sa.BigInteger))
+
+
+def downgrade() -> None:
+    drop_column("rollup_state", "settled_target")
+    drop_column("rollup_state", "settled_until")
+    drop_column("click_rollups", "edges")
+    drop_column("click_rollups", "settled_clicks")
