@@ -108,6 +108,7 @@ def _published(outside: Outside) -> None:
 def test_a_redirect_node_that_may_only_read_answers_for_every_name(urls: dict[str, str], tmp_path: Path) -> None:
     """Links, lists with their feeds and entries, previews, QR codes, secure links, misses; and it warms up by itself."""
     node, page = tmp_path / "node", {"accept": "text/html"}
+    (tmp_path / "web").mkdir(mode=0o700)
     outside = Outside(tmp_path / "web", database_url=urls["web"])
     owner = outside.owner
     link = outside.link("https://example.com/there", name="here")
