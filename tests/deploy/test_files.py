@@ -118,7 +118,7 @@ def test_the_front_sends_everybody_where_they_belong(tmp_path: Path) -> None:
         pytest.skip(f"{ABSENT}nginx")
     data, port, secure = tmp_path / "data", free_port(), free_port()
     outside = Outside(data)
-    given = {"REFRACT_TRUSTED_PROXIES": "127.0.0.1/32", "REFRACT_BASE_URL": "https://go.example.com"}
+    given: dict[str, Any] = {"REFRACT_TRUSTED_PROXIES": "127.0.0.1/32", "REFRACT_BASE_URL": "https://go.example.com"}
     with serving(data, "--role", "web", **given) as web, serving(data, "--role", "redirect", **given) as redirect:
         outside.link("https://example.com/there", name="here")
         outside.write(lambda session, rt: _published(session, rt, outside.owner))

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -108,6 +109,7 @@ def _published(outside: Outside) -> None:
 def test_a_redirect_node_that_may_only_read_answers_for_every_name(urls: dict[str, str], tmp_path: Path) -> None:
     """Links, lists with their feeds and entries, previews, QR codes, secure links, misses; and it warms up by itself."""
     node, page = tmp_path / "node", {"accept": "text/html"}
+    (tmp_path / "web").mkdir(mode=0o700)
     outside = Outside(tmp_path / "web", database_url=urls["web"])
     owner = outside.owner
     link = outside.link("https://example.com/there", name="here")
@@ -117,7 +119,7 @@ def test_a_redirect_node_that_may_only_read_answers_for_every_name(urls: dict[st
     key = outside.write(lambda session, rt: make.key(session, rt, owner))
     last_month = datetime.now(UTC) - timedelta(days=20)
     outside.write(lambda session, _: session.execute(update(BrowserSession).values(last_seen_at=last_month)))
-    start = {"REFRACT_DATABASE_URL": urls["redirect"], "REFRACT_LOG_LEVEL": "debug", "REFRACT_LOG_FORMAT": "json"}
+    start: dict[str, Any] = {"REFRACT_DATABASE_URL": urls["redirect"], "REFRACT_LOG_LEVEL": "debug", "REFRACT_LOG_FORMAT": "json"}
     with serving(node, "--role", "ingest", REFRACT_DATABASE_URL=urls["ingest"]):
         with serving(node, "--role", "redirect", **start) as redirect, httpx.Client(base_url=redirect.url) as client:
             listed = client.get("/reading", headers=page)

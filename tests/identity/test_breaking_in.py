@@ -382,8 +382,8 @@ async def test_what_is_made_while_the_account_goes_goes_along(rt: Runtime, clien
         clock.advance(180)
         await worker(rt).run_due()
 
-    async with rt.db.read() as session:
+    async with rt.db.read() as reading:
         theirs = select(Link.status).join(LinkOwner, LinkOwner.link_id == Link.id).where(LinkOwner.user_id == ada.id)
-        assert set(await session.scalars(theirs)) <= {"deleted"}
+        assert set(await reading.scalars(theirs)) <= {"deleted"}
     for number in range(8):
         assert (await client.get(f"/race-{number}")).status_code in (404, 410)

@@ -94,9 +94,8 @@ async def _arrives(rt: Runtime, client: AsyncClient, clock: ManualClock) -> Cana
         cookie = await make.cookie(session, rt, user)
         await make.signin_link(session, rt, user)
     browser = Canary(client, by_cookie(rt, cookie) | {"User-Agent": f"Browser/{CANARY}"})
-    for name in ("first", "second"):
-        key = await browser.makes("/api/v1/keys", {"name": f"{CANARY} {name}"})
-    await browser.does("DELETE", f"/api/v1/keys/{key['id']}")
+    made = [await browser.makes("/api/v1/keys", {"name": f"{CANARY} {name}"}) for name in ("first", "second")]
+    await browser.does("DELETE", f"/api/v1/keys/{made[0]['id']}")
     return browser
 
 

@@ -105,11 +105,12 @@ async def _by(rt: Runtime, key: Any, token: str, algorithms: Any = ALGORITHMS) -
 @pytest.mark.parametrize("algorithm", ["RS256", "RS512", "PS256", "ES256", "ES384", "Ed25519"])
 async def test_every_algorithm_on_the_list_is_understood_and_none_that_is_not(rt: Runtime, clock: ManualClock, algorithm: str) -> None:
     kind = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}[algorithm[:2]]
-    key: Any = {
+    makers: dict[str, Callable[[], Any]] = {
         "RSA": lambda: RSAKey.generate_key(2048, parameters={"kid": "one", "use": "sig"}),
         "EC": lambda: ECKey.generate_key("P-384" if algorithm == "ES384" else "P-256", parameters={"kid": "one", "use": "sig"}),
         "OKP": lambda: edwards_key("one"),
-    }[kind]()
+    }
+    key = makers[kind]()
     token = sign(claims(clock.now()), key, alg=algorithm, kid="one")
 
     assert await _by(rt, key, token) is not None
