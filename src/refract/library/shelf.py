@@ -17,7 +17,7 @@ from refract.core.page import Cursors, Page
 from refract.core.rows import slices
 from refract.library.models import Item, ItemStatus, ItemTag, ItemType
 from refract.library.search.fuzzy import near_titles
-from refract.library.search.matching import matching, source
+from refract.library.search.matching import crowded, matching, prepare, source
 from refract.library.search.terms import Match, Terms, in_any_field, in_title, parse
 from refract.tags.grammar import personal_key
 from refract.tags.models import Tag, TagAlias
@@ -139,6 +139,7 @@ async def _asked(session: ReadSession, shelf: Shelf) -> _Question | None:
     if terms is not None and terms.by_words:
         sections = [in_title(shelf.user_id, terms)] if terms.words else []
         sections.append(in_any_field(shelf.user_id, terms))
+        await prepare(session)
     return _Question(shelf, terms, and_(*wanted), sections)
 
 
@@ -192,7 +193,8 @@ async def _by_words(session: ReadSession, asked: _Question, position: Sequence[A
     first, behind = (position[0], position[1]) if position is not None else (0, None)
     rows: list[tuple[int, Item]] = []
     for number in range(first, len(asked.sections)):
-        ids = await _ids(session, asked, number, behind if number == first else None, most - len(rows))
+        question = await _matches(session, asked, number, [item.id for _, item in rows] if position is None and number else None)
+        ids = await _ids(session, question, behind if number == first else None, most - len(rows))
         items = {item.id: item for item in await _items(session, ids)}
         rows += [(number, items[item_id]) for item_id in ids if item_id in items]
         if len(rows) >= most:
@@ -200,19 +202,23 @@ async def _by_words(session: ReadSession, asked: _Question, position: Sequence[A
     return rows
 
 
-async def _ids(session: ReadSession, asked: _Question, number: int, behind: int | None, most: int) -> list[int]:
+async def _ids(session: ReadSession, question: Select[int], behind: int | None, most: int) -> list[int]:
     """The next matches of a section. Only ids are sorted; the items come by a question of their own."""
     _, item_id = source(session.dialect)
-    question = _matches(session, asked, number)
     if behind is not None:
         question = question.where(item_id < behind)
     return list(await session.scalars(question.order_by(item_id.desc()).limit(most)))
 
 
-def _matches(session: ReadSession, asked: _Question, number: int) -> Select[int]:
+async def _matches(session: ReadSession, asked: _Question, number: int, before: Sequence[int] | None) -> Select[int]:
+    """A section. `before` are all items of the sections before it, if they are known: then the index need not find them once more."""
     indexed, item_id = source(session.dialect)
     question = select(item_id).select_from(indexed).join(Item, Item.id == item_id).where(asked.wanted)
-    return question.where(matching(session.dialect, asked.sections[number]))
+    section = asked.sections[number]
+    if before is not None:
+        section = section.unlimited()
+        question = question.where(item_id.not_in(before)) if before else question
+    return question.where(matching(session.dialect, section, await crowded(session, section)))
 
 
 async def _items(session: ReadSession, ids: Sequence[int]) -> list[Item]:

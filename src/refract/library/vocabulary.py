@@ -8,6 +8,7 @@ from typing import Any, cast
 from sqlalchemy import (
     Boolean,
     Table,
+    and_,
     delete,
     exists,
     false,
@@ -127,12 +128,21 @@ async def _undo_merge(session: WriteSession, target: Tag, change: TagChange) -> 
     for source in sources:
         source.deleted_at = None
     await session.flush()
-    gained = select(TagChangeItem.item_id).where(TagChangeItem.change_id == change.id, TagChangeItem.had_target.is_(False))
-    since = delete(ItemTag).where(ItemTag.tag_id == target.id, ItemTag.created_at <= change.at, ItemTag.item_id.in_(gained))
-    await session.execute(since.execution_options(**_UNSYNCHRONISED))
+    await _take_off(session, target, change)
     for source in sources:
         await _tag_again(session, change, source.id)
     await _recount(session, [target, *sources])
+
+
+async def _take_off(session: WriteSession, target: Tag, change: TagChange) -> None:
+    """Take the target off the items that have it from the merge, and not from somebody since."""
+    gained = and_(TagChangeItem.change_id == change.id, TagChangeItem.had_target.is_(False))
+    lost = delete(ItemTag).where(ItemTag.tag_id == target.id, ItemTag.created_at <= change.at)
+    if session.dialect == "sqlite":
+        lost = lost.where(ItemTag.item_id.in_(select(TagChangeItem.item_id).where(gained)))
+    else:  # joined: MariaDB would ask such a subquery anew for each row, and read all items of the change each time
+        lost = lost.where(ItemTag.item_id == TagChangeItem.item_id, gained)
+    await session.execute(lost.execution_options(**_UNSYNCHRONISED))
 
 
 async def _means_another(session: WriteSession, tag: Tag, than: int | None = None) -> bool:
