@@ -26,8 +26,11 @@ MOST_CAMPAIGN: Final = 1280
 
 _FIXED = Struct("<HBBqqBHHH")
 _pack = _FIXED.pack
-_pack_sum = Struct("<I").pack
+_FRAME_SUM = Struct("<I")
+_pack_sum = _FRAME_SUM.pack
+_unpack_sum = _FRAME_SUM.unpack_from
 _unpack = _FIXED.unpack_from
+_new = tuple.__new__
 _HEAD = _FIXED.size
 _SUM = 4
 LEAST_FRAME: Final = _HEAD + _SUM
@@ -115,10 +118,18 @@ def clicks(data: bytes, base: int) -> Iterator[Click]:
         length = frame_length(data, at, base)
         if end - at < length:
             return
-        body = data[at : at + length - _SUM]
-        if crc32(body) != int.from_bytes(data[at + length - _SUM : at + length], "little"):
+        last = at + length - _SUM
+        if crc32(data[at:last]) != _unpack_sum(data, last)[0]:
             raise Broken(base + at)
-        yield _click(body, base + at)
+        _, kind, flags, target, time_ns, network, agent, referrer, campaign = _unpack(data, at)
+        first = at + _HEAD
+        second = first + network
+        third = second + agent
+        fourth = third + referrer
+        if fourth + campaign != last or kind not in KINDS:
+            raise Broken(base + at)
+        texts = data[first:second], data[second:third], data[third:fourth], data[fourth:last]
+        yield _new(Click, (base + at, kind, flags, target, time_ns, *texts))  # what `Click(…)` does, in half the time
         at += length
 
 
@@ -136,12 +147,3 @@ def mended(data: bytes) -> bool:
         return False
     return crc32(length.to_bytes(2, "little") + data[2:-_SUM]) == int.from_bytes(data[-_SUM:], "little")
 
-
-def _click(body: bytes, offset: int) -> Click:
-    _, kind, flags, target, time_ns, network, agent, referrer, campaign = _unpack(body)
-    first = _HEAD + network
-    second = first + agent
-    third = second + referrer
-    if third + campaign != len(body) or kind not in KINDS:
-        raise Broken(offset)
-    return Click(offset, kind, flags, target, time_ns, body[_HEAD:first], body[first:second], body[second:third], body[third:])

@@ -39,6 +39,11 @@ from refract.core.rows import insert_or_skip, slices
 from refract.core.runtime import Runtime
 
 BATCH = 2000
+"""Clicks in a batch, as long as no more wait."""
+MOST = 8000
+"""Clicks in a batch of who is behind: a roll-up is written once per batch, so large ones cost less by the click."""
+HOLD_SECONDS = 0.3
+"""How long a large batch may keep other writers waiting: all of them on SQLite, those of roll-ups elsewhere."""
 SLICE = 100
 """Clicks that are read in one go: beside redirects in one process, nobody waits longer than for these."""
 LOOK_SECONDS = 0.2
@@ -69,6 +74,7 @@ class Ingester:
         self._salts = Salts(rt)
         self._tools: Tools | None = None
         self._ahead: tuple[Batch, Gathered] | None = None
+        self._most = BATCH
         self._log = structlog.get_logger("refract.ingest")
         self._stored = rt.metrics.counter("refract_clicks_stored", "Clicks that were read from a spool and stored")
         self._lag = rt.metrics.gauge("refract_ingest_lag_seconds", "How long clicks have been waiting to be stored")
@@ -150,10 +156,12 @@ class Ingester:
             await asyncio.wait([looking])
         return following
 
-    @property
-    def _most(self) -> int:
-        """Clicks in a batch: SQLite has one writer at a time, and others wait meanwhile."""
-        return BATCH if self._rt.db.dialect == "sqlite" else 2 * BATCH
+    def _adapt(self, clicks: int, seconds: float) -> None:
+        """Larger batches while more is waiting than fits, smaller ones when others had to wait too long for this."""
+        if seconds > HOLD_SECONDS:
+            self._most = max(BATCH, self._most // 2)
+        elif clicks == self._most and seconds < HOLD_SECONDS / 2:
+            self._most = min(MOST, self._most * 2)
 
     async def _look_ahead(self, spool: SpoolState, batch: Batch) -> None:
         if batch.clicks:
@@ -180,15 +188,18 @@ class Ingester:
             gathered = await self._gather(tools, spool, batch)
         try:
             async with self._rt.db.write() as session:
+                begun = self._rt.clock.monotonic()  # on SQLite there is one writer from here on
                 await self._move(session, spool, position, batch, now)
                 await insert_events(session, gathered.events)
                 state = await hold(session)  # from here to the commit there is one writer
+                begun = begun if self._rt.db.dialect == "sqlite" else self._rt.clock.monotonic()
                 await move(session, await tools.ledger.add(session, state, gathered.tallies))
                 await add_totals(session, "link_totals", "link_id", gathered.totals(of_links=True))
                 await add_totals(session, "list_totals", "target_id", gathered.totals(of_links=False))
         except BaseException:
             tools.ledger.forget()
             raise
+        self._adapt(len(batch.clicks), self._rt.clock.monotonic() - begun)
 
     async def _ready(self) -> Tools:
         if self._tools is None:

@@ -100,10 +100,11 @@ class ClickRollup(Model):
     uniques: Mapped[int]  # of a month: its days added up
     visitors: Mapped[bytes | None] = mapped_column(long_bytes())  # the sketch; none in months
     parts: Mapped[bytes | None] = mapped_column(long_bytes())  # the breakdowns
-    # Of days that are over: what they look like from either end, and how many clicks they had when that was found out. Clicks that came
-    # since make the numbers differ; then it says nothing.
+    # Of days that are over: what they look like from either end, the most frequent values where there are very many, and how many clicks
+    # they had when that was found out. Clicks that came since make the numbers differ; then it says nothing.
     settled_clicks: Mapped[int | None]
     edges: Mapped[bytes | None] = mapped_column(long_bytes())
+    tops: Mapped[bytes | None] = mapped_column(long_bytes())
 
 
 class RollupState(Model):

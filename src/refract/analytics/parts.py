@@ -41,7 +41,7 @@ def limited(parts: Parts) -> Parts:
     if len(parts) <= MOST_VALUES:
         return parts
     kept: Parts = {}
-    for letter, values in _by_letter(parts).items():
+    for letter, values in by_letter(parts).items():
         other = values.pop(OTHER, 0)
         ranked = sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))
         kept.update((letter + value, clicks) for value, clicks in ranked[:MOST_VALUES])
@@ -68,11 +68,16 @@ def decode(data: bytes | None) -> Parts:
 
 def breakdowns(parts: Parts) -> Breakdowns:
     """By dimension, as people ask for them."""
-    found = _by_letter(parts)
+    found = by_letter(parts)
     return {name: found.get(letter, {}) for name, letter in _LETTERS.items()}
 
 
-def _by_letter(parts: Parts) -> dict[str, dict[str, int]]:
+def letter_of(dimension: str) -> str:
+    return _LETTERS[dimension]
+
+
+def by_letter(parts: Parts) -> dict[str, dict[str, int]]:
+    """Clicks by value, by the letter of the dimension: those that have any."""
     found: dict[str, dict[str, int]] = {}
     for value, clicks in parts.items():
         found.setdefault(value[0], {})[value[1:]] = clicks

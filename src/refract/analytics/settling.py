@@ -1,4 +1,4 @@
-"""Days that are over get their edges, a slice of targets at a time.
+"""Days that are over get their edges, and their most frequent values, a slice of targets at a time.
 
 They are worked out beside the clicks that come meanwhile, without the lock of the state. Clicks that came late make a day's edges say
 nothing, since it has more clicks than they were made of, and move the state back to that day.
@@ -6,16 +6,17 @@ nothing, since it has more clicks than they were made of, and move the state bac
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import Table, bindparam, func, or_, select, update
 
-from refract.analytics import edges
+from refract.analytics import edges, tops
 from refract.analytics.cover import State
 from refract.analytics.grains import DAY, QUARTER, SECONDS, moment_of, second_of, start_of
 from refract.analytics.models import ClickRollup
+from refract.analytics.parts import decode
 from refract.analytics.state import hold, move, state_of
 from refract.core.db import ReadSession, WriteSession
 from refract.core.runtime import Runtime
@@ -28,7 +29,7 @@ _C: Final = _ROLLUPS.c
 _NOTE: Final = (
     update(_ROLLUPS)
     .where(_C.target_id == bindparam("target"), _C.kind == bindparam("its_kind"), _C.grain == DAY, _C.start == bindparam("day"))
-    .values(settled_clicks=bindparam("clicks"), edges=bindparam("its_edges"))
+    .values(settled_clicks=bindparam("clicks"), edges=bindparam("its_edges"), tops=bindparam("its_tops"))
 )
 
 
@@ -40,11 +41,12 @@ async def settle_days(rt: Runtime) -> int:
             seen = await state_of(looking)
             day, targets = await _next_targets(looking, seen)
             quarters = await _quarters(looking, day, targets) if targets else []
+            parts = await _parts(looking, day, targets) if targets else {}
         if day >= _end(seen):
             if day > seen.settled_until:
                 await _go_on(rt, seen, day, -1, [])
             return done
-        notes = await asyncio.to_thread(_notes, quarters, day)
+        notes = await asyncio.to_thread(_notes, day, quarters, parts)
         if len(targets) < SLICE:
             await _go_on(rt, seen, day + _DAY, -1, notes)
         else:
@@ -77,7 +79,12 @@ async def _quarters(session: ReadSession, day: int, targets: list[int]) -> list[
     return list((await session.execute(select(*columns).where(_C.target_id.in_(targets), *within))).all())
 
 
-def _notes(rows: Iterable[Any], day: int) -> list[dict[str, Any]]:
+async def _parts(session: ReadSession, day: int, targets: list[int]) -> dict[tuple[int, int], bytes | None]:
+    these = _C.target_id.in_(targets), _C.grain == DAY, _C.start == moment_of(day)
+    return {(row.target_id, row.kind): row.parts for row in await session.execute(select(_C.target_id, _C.kind, _C.parts).where(*these))}
+
+
+def _notes(day: int, rows: Iterable[Any], parts: Mapping[tuple[int, int], bytes | None]) -> list[dict[str, Any]]:
     by_target: dict[tuple[int, int], list[edges.Quarter]] = defaultdict(list)
     for row in rows:
         number = (second_of(row.start) - day) // SECONDS[QUARTER]
@@ -85,7 +92,7 @@ def _notes(rows: Iterable[Any], day: int) -> list[dict[str, Any]]:
     return [
         {
             "target": target, "its_kind": kind, "day": moment_of(day), "its_edges": edges.encode(quarters),
-            "clicks": sum(quarter.people + quarter.bots for quarter in quarters),
+            "its_tops": tops.encode(decode(parts.get((target, kind)))), "clicks": sum(quarter.people + quarter.bots for quarter in quarters),
         }
         for (target, kind), quarters in sorted(by_target.items())
     ]  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from refract.analytics.frames import LEAST_FRAME, MOST_FRAME, SEGMENT_HEAD, Broken, Click, clicks, frame_length, mended, segment_head
 from refract.analytics.spool import ABOUT, LOCK, NOT_KEPT, SUFFIX, UNBORN, segment_name
 
-_READ: Final = 1 << 20
+_READ: Final = 1 << 21  # more than the largest batch usually takes
 _INGESTER: Final = "ingester.lock"
 _ASIDE: Final = "set-aside"
 _LOSSES: Final = "losses"

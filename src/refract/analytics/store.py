@@ -1,6 +1,6 @@
 """Many rows at once, as each database likes it best: at driver level, few statements, in one agreed order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -13,7 +13,8 @@ _FIGURES: Final = ("people", "bots", "private", "uniques", "visitors", "parts")
 _COLUMNS: Final = (*_KEY, *_FIGURES)
 _TYPES: Final = ("bigint", "smallint", "smallint", "bigint", "bigint", "bigint", "bigint", "bigint", "bytea", "bytea")
 
-ROWS_AT_ONCE: Final = 100
+ROWS_AT_ONCE: Final = (500, 50)
+"""Rows in a statement: as many as fit, of few lengths, so that statements are found prepared. SQLite takes 32,766 values in one."""
 
 RollupKey = tuple[int, int, int, int]
 """Target, kind, grain, start."""
@@ -66,7 +67,7 @@ async def add_totals(session: WriteSession, table: str, key: str, totals: Mappin
     if not totals:
         return
     spell = spelling(session.dialect)
-    rows = [(target, people, bots, spell(last)) for target, (people, bots, last) in sorted(totals.items())]
+    rows = [(target, people, bots, spell(*divmod(last, 1_000_000))) for target, (people, bots, last) in sorted(totals.items())]
     names = f"{key}, total_clicks, bot_clicks, last_clicked_at"
     if session.dialect == "mysql":
         sums = "total_clicks = total_clicks + VALUES(total_clicks), bot_clicks = bot_clicks + VALUES(bot_clicks)"
@@ -90,15 +91,26 @@ async def add_totals(session: WriteSession, table: str, key: str, totals: Mappin
 async def _insert(session: WriteSession, beginning: str, rows: Sequence[tuple[Any, ...]], end: str = "") -> None:
     """Many rows with few statements.
 
-    On SQLite several rows to a statement: its driver gives up the interpreter's lock at every statement and must wait to have it back.
+    On SQLite many rows to a statement: its driver gives up the interpreter's lock at every statement and must wait to have it back, and
+    each is a journey to another thread and back.
     """
     connection = await session.connection()
     one = f"({_marks(session, len(rows[0]))})"
     if session.dialect == "mysql":
         await connection.exec_driver_sql(f"{beginning} VALUES {one} {end}", list(rows))
         return
-    for some in slices(rows, ROWS_AT_ONCE):
+    for some in _runs(rows):
         await connection.exec_driver_sql(f"{beginning} VALUES {', '.join([one] * len(some))} {end}", tuple(chain.from_iterable(some)))
+
+
+def _runs(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any, ...]]]:
+    done = 0
+    for length in ROWS_AT_ONCE:
+        while len(rows) - done >= length:
+            yield rows[done : done + length]
+            done += length
+    if done < len(rows):
+        yield rows[done:]
 
 
 async def _driver(session: WriteSession) -> Any:

@@ -18,6 +18,9 @@ _DAY_MICROSECONDS: Final = _DAY * 1_000_000
 _QUARTER: Final = SECONDS[QUARTER]
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - drivers of two databases want UTC without saying so
 
+_TIME: Final = Click._fields.index("time_ns")  # by their places: there is one of each per click
+_OFFSET: Final = Click._fields.index("offset")
+
 EVENT_COLUMNS: Final = ("spool_id", "segment", "place", "at", "node", *FACTS)
 
 
@@ -61,12 +64,15 @@ class Gathered:
         return found
 
 
-def spelling(dialect: Dialect) -> Callable[[int], Any]:
-    """A moment as the driver wants it, from microseconds since 1970."""
+Spelling = Callable[[int, int], Any]
+
+
+def spelling(dialect: Dialect) -> Spelling:
+    """A moment as the driver wants it, from whole seconds since 1970 and microseconds beside them."""
     if dialect == "sqlite":
-        return lambda at: f"{_second_text(at // 1_000_000)}.{at % 1_000_000:06}"
-    second = _second_aware if dialect == "postgresql" else _second
-    return lambda at: second(at // 1_000_000).replace(microsecond=at % 1_000_000)
+        return lambda second, micro: f"{_second_text(second)}.{micro:06}"
+    whole = _second_aware if dialect == "postgresql" else _second
+    return lambda second, micro: whole(second).replace(microsecond=micro)
 
 
 @lru_cache(maxsize=1024)
@@ -103,26 +109,28 @@ class Gatherer:
         self._node = node
 
     def gather(self, into: Gathered, clicks: Iterable[Click], received: int, salts: dict[int, bytes]) -> None:
-        facts_of, spell, where, node, tallies = self._reader.facts, self._spell, self._where, self._node, into.tallies
+        facts_of, spell, node, events, tallies = self._reader.facts, self._spell, self._node, into.events, into.tallies
+        spool_id, segment = self._where
         here = (key("nodes", node),) if node else ()
         for click in clicks:
-            at = microseconds_of(click.time_ns, received)
+            at = microseconds_of(click[_TIME], received)
+            second, micro = divmod(at, 1_000_000)
             row, bot, private, parts, visitor = facts_of(click)
-            into.events.append((*where, click.offset, spell(at), node, *row))
-            second = at // 1_000_000
+            events.append((spool_id, segment, click[_OFFSET], spell(second, micro), node, *row))
             slot = (row[1], row[0], second - second % _QUARTER)
             tally = tallies.get(slot)
             if tally is None:
                 tally = tallies[slot] = Tally()
-            tally.last = max(tally.last, at)
+            if at > tally.last:
+                tally.last = at
             if bot:
                 tally.bots += 1
-            elif private:
-                tally.people += 1
+                continue
+            tally.people += 1
+            if private:
                 tally.private += 1
-            else:
-                tally.people += 1
-                tally.visitors.append(visitor_hash(visitor, salts[second - second % _DAY]))
-                counts = tally.parts
-                for part in parts + here:
-                    counts[part] = counts.get(part, 0) + 1
+                continue
+            tally.visitors.append(visitor_hash(visitor, salts[second - second % _DAY]))
+            counts = tally.parts
+            for part in parts + here:
+                counts[part] = counts.get(part, 0) + 1

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Final
 
-from refract.analytics import parts, sketches
+from refract.analytics import parts, sketches, tops
 from refract.analytics.grains import DAY, MONTH, SECONDS, moment_of
 from refract.analytics.parts import DIMENSIONS, OTHER
 from refract.analytics.stats.calendar import Bucket
@@ -48,10 +48,20 @@ def breakdown(dimension: str, rows: Sequence[Row], begin: int, end: int, limit: 
 
 def all_breakdowns(dimensions: Iterable[str], rows: Sequence[Row], begin: int, end: int, limit: int | None = None) -> dict[str, Breakdown]:
     """The breakdowns of these rows, each by its most frequent values."""
-    sums: parts.Parts = {}
-    for row in rows:
-        parts.add(sums, parts.decode(row.parts))
-    found = parts.breakdowns(sums)
+    return _broken_down(dimensions, tops.added(row.parts for row in rows), rows, begin, end, limit)
+
+
+def first_of_all(rows: Sequence[Row], begin: int, end: int) -> dict[str, Breakdown] | None:
+    """All breakdowns, as far as they are shown, of rows that may hold the most frequent values alone; None if that is not enough."""
+    whole = tops.added(row.parts for row in rows)
+    certain = all(whole.is_certain(parts.letter_of(dimension), SHOWN[dimension]) for dimension in DIMENSIONS)
+    return _broken_down(DIMENSIONS, whole, rows, begin, end, None) if certain else None
+
+
+def _broken_down(
+    dimensions: Iterable[str], whole: tops.Sum, rows: Sequence[Row], begin: int, end: int, limit: int | None
+) -> dict[str, Breakdown]:
+    found = parts.breakdowns(whole.parts)
     people = sum(row.people for row in rows)
     return {dimension: ranked(dimension, found[dimension], people, begin, end, limit) for dimension in dimensions}
 

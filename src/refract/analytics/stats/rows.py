@@ -59,6 +59,10 @@ class Group:
     edged: set[int] = field(default_factory=set)
     """Days whose edges are wanted."""
 
+    def unread(self) -> "Group":
+        """The same targets, nothing read yet."""
+        return Group(self.chosen, self.closed, self.alone)
+
     def keep(self, row: Row) -> None:
         self.rows[row.grain].append(row)
 
@@ -97,9 +101,12 @@ class Reading:
     def want(self, begin: int, end: int, *, parts: bool = False) -> None:
         self._spans.add((begin, end, parts))
 
-    async def read(self, session: ReadSession, *, visitors: bool = True) -> None:
-        """One query, however many spans; one more where clicks came late to a day and its edges are yet to be found out anew."""
-        await self._ask(session, visitors=visitors)
+    async def read(self, session: ReadSession, *, visitors: bool = True, tops: bool = False) -> None:
+        """One query, however many spans; one more where clicks came late to a day and its edges are yet to be found out anew.
+
+        With `tops`, days with very many values come with the most frequent alone, instead of their breakdowns.
+        """
+        await self._ask(session, visitors=visitors, tops=tops)
         self._unsettled = {
             (number, row.start)
             for number, group in enumerate(self._groups)
@@ -107,7 +114,7 @@ class Reading:
             if row.edges is None and row.start in group.edged
         }
         if self._unsettled:
-            await self._ask(session, visitors=visitors)
+            await self._ask(session, visitors=visitors, tops=tops)
         for group in self._groups:
             group.sort()
 
@@ -125,9 +132,9 @@ class Reading:
             found += [row for stretch in stretches for row in group.within(stretch)]
         return found
 
-    async def _ask(self, session: ReadSession, *, visitors: bool) -> None:
+    async def _ask(self, session: ReadSession, *, visitors: bool, tops: bool) -> None:
         branches = [
-            _branch(number, group, grain, starts, visitors=visitors, parts=parts)
+            _branch(number, group, grain, starts, visitors=visitors, parts=parts, tops=tops)
             for number, group in enumerate(self._groups)
             for grain, starts, parts in self._starts(number)
         ]
@@ -193,7 +200,7 @@ def of_owner(state: State, user_id: int) -> list[Group]:
     ]
 
 
-def _branch(number: int, group: Group, grain: int, starts: list[int], *, visitors: bool, parts: bool) -> Any:
+def _branch(number: int, group: Group, grain: int, starts: list[int], *, visitors: bool, parts: bool, tops: bool) -> Any:
     none = cast(null(), LargeBinary)  # PostgreSQL takes a bare NULL for text
     sketch: ColumnElement[Any] = none
     if visitors and grain != MONTH:
@@ -201,13 +208,15 @@ def _branch(number: int, group: Group, grain: int, starts: list[int], *, visitor
         if group.alone and grain == DAY:
             # Of a day that is closed there is one row, whose `uniques` says what its sketch would.
             sketch = case((ClickRollup.start < moment_of(start_of(DAY, group.closed)), none), else_=sketch)
-    # Edges that were made of fewer clicks than there are now say nothing.
-    settled = case((ClickRollup.settled_clicks == ClickRollup.people + ClickRollup.bots, ClickRollup.edges.expression), else_=none)
+    settled = ClickRollup.settled_clicks == ClickRollup.people + ClickRollup.bots  # what was found out of fewer clicks says nothing
+    its_parts: ColumnElement[Any] = ClickRollup.parts.expression if parts else none
+    if parts and tops and grain == DAY:
+        its_parts = case((and_(settled, ClickRollup.tops.is_not(None)), ClickRollup.tops.expression), else_=its_parts)
+    its_edges = case((settled, ClickRollup.edges.expression), else_=none) if grain == DAY and group.edged else none
     return select(
         literal(number).label("number"),
         ClickRollup.target_id, ClickRollup.grain, ClickRollup.start, ClickRollup.people, ClickRollup.bots, ClickRollup.private,
-        ClickRollup.uniques, sketch.label("visitors"), (ClickRollup.parts.expression if parts else none).label("parts"),
-        (settled if grain == DAY and group.edged else none).label("edges"),
+        ClickRollup.uniques, sketch.label("visitors"), its_parts.label("parts"), its_edges.label("edges"),
     ).where(group.chosen, ClickRollup.grain == grain, _begins_in(grain, starts))  # fmt: skip
 
 

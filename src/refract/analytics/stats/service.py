@@ -80,11 +80,15 @@ async def campaign_parts(
 
 
 async def dashboard(session: ReadSession, link_id: int, asked: Question, now: datetime, *, kind: int = LINK_CLICK) -> Dashboard:
-    """Totals, series and every breakdown of one link. Two queries."""
+    """Totals, series and every breakdown of one link. Two queries; up to four if it was clicked late, or by a whole world alike."""
     state = await state_of(session)
     plan = _Plan(state, of_target(state, link_id, kind), asked, now, parts=True)
-    await plan.reading.read(session)
-    return await _counted(plan, lambda: Dashboard(plan.stats(), plan.breakdowns()))
+    await plan.reading.read(session, tops=True)
+    found, breakdowns = await _counted(plan, lambda: (plan.stats(), plan.first_of_all()))
+    if breakdowns is None:
+        await plan.read_in_full(session)
+        breakdowns = await _counted(plan, plan.breakdowns)
+    return Dashboard(found, breakdowns)
 
 
 async def overview(session: ReadSession, user_id: int, asked: Question, now: datetime, *, links: int = MOST_LINKS) -> Stats:
@@ -115,7 +119,8 @@ class _Plan:
         self._parts = parts
         span = asked.span(now)
         self._zone = span.zone
-        self.reading = Reading(state, groups, second_of(now))
+        self._groups, self._now = groups, second_of(now)
+        self.reading = Reading(state, groups, self._now)
         self._buckets: list[Bucket] = buckets(span, asked.granularity, state) if series else []
         if series:
             known = [bucket for bucket in self._buckets if not bucket.blank]
@@ -152,6 +157,15 @@ class _Plan:
 
     def breakdown(self, dimension: str, limit: int | None) -> Breakdown:
         return figures.breakdown(dimension, self.whole, self._begin, self._end, limit)
+
+    def first_of_all(self) -> dict[str, Breakdown] | None:
+        return figures.first_of_all(self.whole, self._begin, self._end)
+
+    async def read_in_full(self, session: ReadSession) -> None:
+        """The breakdowns with every value, instead of all that was read."""
+        self.reading = Reading(self.reading.state, [group.unread() for group in self._groups], self._now)
+        self.reading.want(*self._known, parts=True)
+        await self.reading.read(session, visitors=False)
 
     def breakdowns(self) -> dict[str, Breakdown]:
         return figures.all_breakdowns(DIMENSIONS, self.whole, self._begin, self._end)

@@ -1,4 +1,4 @@
-"""What a day that is over looks like from either end, so that days of other time zones need not be put together again."""
+"""What a day that is over looks like from either end, so that days of other time zones need not be put together again; and its most frequent values."""
 
 from refract.migrations.steps import add_column, drop_column, long_bytes, sa
 
@@ -9,6 +9,7 @@ down_revision = "0017"
 def upgrade() -> None:
     add_column("click_rollups", sa.Column("settled_clicks", sa.BigInteger))
     add_column("click_rollups", sa.Column("edges", long_bytes()))
+    add_column("click_rollups", sa.Column("tops", long_bytes()))
     add_column("rollup_state", sa.Column("settled_until", sa.BigInteger))
     add_column("rollup_state", sa.Column("settled_target", sa.BigInteger))
 
@@ -16,5 +17,6 @@ def upgrade() -> None:
 def downgrade() -> None:
     drop_column("rollup_state", "settled_target")
     drop_column("rollup_state", "settled_until")
+    drop_column("click_rollups", "tops")
     drop_column("click_rollups", "edges")
     drop_column("click_rollups", "settled_clicks")
