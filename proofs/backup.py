@@ -19,7 +19,7 @@ from proofs.harness.report import Report
 from proofs.harness.site import database, site
 from refract import migrations
 from refract.core.db import Database
-from refract.core.runtime import Runtime
+from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings
 from refract.links.models import Link, LinkTotals
 from refract.transfer.backup import back_up, restore
@@ -90,6 +90,9 @@ async def _compare(report: Report, settings: Settings, file: Path, wanted: dict[
         report.say(f"to {db.dialect}: restored and compared", f"{took:.1f} s")
     finally:
         await db.close()
+    async with running(settings) as rt:
+        made = await stage.plant(rt, 1, prefix="after")
+    report.bar(f"to {db.dialect}: links made afterwards", len(made), "1", held=len(made) == 1)
 
 
 async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:
