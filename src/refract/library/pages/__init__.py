@@ -2,10 +2,7 @@
 
 from refract.library.pages import items, review, shelf, tags
 from refract.library.pages.budget import of_person
-from refract.web.toolkit import page_router
 
-router = page_router()
-for part in (review, shelf, items, tags):
-    router.include_router(part.router)
+ROUTERS = (review.router, shelf.router, items.router, tags.router)
 
-__all__ = ["of_person", "router"]
+__all__ = ["ROUTERS", "of_person"]

@@ -1,0 +1,9 @@
+"""`refract import` and `refract export` with all they can bring and write: links, and the library."""
+
+from refract.cli.export import app as writing
+from refract.cli.imports import app as bringing
+from refract.cli.library import export_library, import_library, roll_back
+
+writing.command("library")(export_library)
+bringing.command("library")(import_library)
+bringing.command("rollback")(roll_back)
