@@ -377,7 +377,7 @@ async def test_everybody_reads_a_published_list(client: AsyncClient) -> None:
 
     assert response.status_code == 200
     assert response.json() == {
-        "slug": "reading", "title": "Reading", "description": None, "edition": 1, "latest_edition": 1,
+        "slug": "reading", "title": "Reading", "description": None, "palette": "cobalt", "edition": 1, "latest_edition": 1,
         "published_at": "2026-06-01T12:00:00Z", "url": "http://go.test/reading",
         "entries": [{"position": 1, "url": URL, "title": None, "description": None, "image": None}],
     }  # fmt: skip

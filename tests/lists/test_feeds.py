@@ -23,7 +23,7 @@ def entry(position: int, title: str | None, url: str, description: str | None = 
 def a_list(*entries: PublicEntry, title: str | None = "Reading", edition: int = 1, latest: int = 1) -> PublicList:
     url = "https://go.example/reading" + ("" if edition == latest else f"?edition={edition}")
     return PublicList(
-        slug="reading", title=title, description="For you & me", edition=edition, latest_edition=latest,
+        slug="reading", title=title, description="For you & me", palette="cobalt", edition=edition, latest_edition=latest,
         published_at=AT, url=url, entries=list(entries),
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ from refract.links.pages.form import show_form
 from refract.links.pages.rows import newest, row
 from refract.links.pages.typed import shorten
 
-ROUTERS = (table.router, form.router, looking.router, people.router, tags.router, one.router)  # `one` last: it takes what is left
+ROUTERS = (table.router, form.router, looking.router, people.router, tags.router, one.router)
+"""`one` last: it takes whatever step is left."""
 
 __all__ = ["ROUTERS", "Figures", "newest", "row", "shorten", "show_form"]

@@ -2,4 +2,5 @@
 
 from refract.lists.pages import entries, mine, one
 
-ROUTERS = (mine.router, one.router, entries.router)  # `mine` first: its words are no ids
+ROUTERS = (mine.router, one.router, entries.router)
+"""`mine` first: its words are no ids."""
