@@ -84,13 +84,13 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 PAGES = (
     health.router,
     assets.router,
-    home_pages.router,
-    identity_pages.router,
-    link_pages.router,
+    *home_pages.ROUTERS,
+    *identity_pages.ROUTERS,
+    *link_pages.ROUTERS,
     adding.router,
     builder.router,
-    library_pages.router,
-    admin_pages.router,
+    *library_pages.ROUTERS,
+    *admin_pages.ROUTERS,
 )
 API = (
     *identity_api.ROUTERS,
@@ -114,7 +114,6 @@ def build_api(rt: Runtime) -> FastAPI:
         summary="One home for every link.",
         description=DESCRIPTION,
         openapi_url="/api/openapi.json",
-        generate_unique_id_function=lambda route: route.name,
         docs_url=None,
         redoc_url=None,
     )
@@ -125,7 +124,7 @@ def build_api(rt: Runtime) -> FastAPI:
     api.state.vitals = Vitals(rt)
     api.state.parts = PARTS
     for router in (*PAGES, *API, redirect_api.router):
-        api.include_router(router)
+        api.router.routes.extend(router.routes)  # as they were made: `include_router` would analyse every one of them again
     figures = rt.part(link_pages.Figures)
     figures.of_link, figures.sparks = analytics_pages.of_link, analytics_pages.sparks
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)

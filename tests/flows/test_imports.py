@@ -28,6 +28,7 @@ async def main():
 asyncio.run(main())
 print(json.dumps(sorted(sys.modules)))
 """
+COMMAND = "import json, sys; from refract.cli.commands import Commands; Commands()['serve']; print(json.dumps(sorted(sys.modules)))"
 HEAVY = {"alembic", "duckdb", "numpy", "datasketches", "trafilatura", "ua_parser", "pyarrow", "asyncpg", "asyncmy", "typer", "redis"}
 NEVER = {
     "redirect": HEAVY
@@ -55,3 +56,15 @@ def test_a_role_loads_what_it_needs_and_no_more(tmp_path: Path, role: str) -> No
 
     assert not loaded & NEVER[role]
     assert loaded >= ALWAYS[role]
+
+
+def test_the_command_that_serves_loads_no_other() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND], env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""}, capture_output=True, check=True
+    )
+
+    loaded = set(json.loads(done.stdout))
+
+    assert not loaded & (
+        HEAVY - {"typer"} | {"fastapi", "httpx", "jinja2", "refract.app", "refract.work", "refract.library", "refract.lists"}
+    )

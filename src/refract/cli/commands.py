@@ -1,61 +1,75 @@
 """Every command, and what happens when one fails."""
 
 import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, Final
 
 import structlog
 import typer
+from typer.core import TyperGroup
 
 from refract import __version__
-from refract.cli import (
-    admin,
-    demo,
-    doctor,
-    export,
-    imports,
-    keys,
-    library,
-    links,
-    migrate,
-    save,
-    serve,
-    shorten,
-    signin,
-    stats,
-    transfer,
-    verify,
-)
-from refract.cli.library import files
 from refract.core.errors import RefractError
 from refract.core.faults import meaning
 
+PLACES: Final = {
+    "serve": "serve:serve",
+    "signin-link": "signin:signin_link",
+    "migrate": "migrate:migrate",
+    "verify": "verify:verify",
+    "doctor": "doctor:doctor",
+    "move": "transfer:move",
+    "backup": "transfer:backup",
+    "restore": "transfer:restore",
+    "demo": "demo:demo",
+    "shorten": "shorten:shorten",
+    "save": "save:save",
+    "stats": "stats:link_stats",
+    "keys": "keys:app",
+    "links": "links:app",
+    "library": "library:app",
+    "export": "files:writing",
+    "import": "files:bringing",
+    "admin": "admin:app",
+}
+"""Each command's module here, and what it is called there: a function, or an `app` with commands of its own."""
+
+
+class Commands(Mapping[str, Any]):
+    """Each loaded when it is asked for: a server that only redirects has nothing to do with the others' libraries."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, attribute = PLACES[name].split(":")
+        found = getattr(import_module(f"refract.cli.{module}"), attribute)
+        if not isinstance(found, typer.Typer):
+            alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+            alone.command(name)(found)
+            return typer.main.get_command(alone)
+        command = typer.main.get_group(found)
+        command.name = name
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PLACES)
+
+    def __len__(self) -> int:
+        return len(PLACES)
+
+
+class Root(TyperGroup):
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = Commands()  # type: ignore[assignment]  # nobody adds one
+
+
 app = typer.Typer(
+    cls=Root,
     help="One home for every link: shorten, name, redirect, count, collect, save.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-app.command("serve")(serve.serve)
-app.command("signin-link")(signin.signin_link)
-app.command("migrate")(migrate.migrate)
-app.command("verify")(verify.verify)
-app.command("doctor")(doctor.doctor)
-app.command("move")(transfer.move)
-app.command("backup")(transfer.backup)
-app.command("restore")(transfer.restore)
-app.command("demo")(demo.demo)
-app.add_typer(keys.app, name="keys")
-app.command("shorten")(shorten.shorten)
-app.command("save")(save.save)
-app.add_typer(links.app, name="links")
-app.add_typer(library.app, name="library")
-export.app.command("library")(files.export_library)
-imports.app.command("library")(files.import_library)
-imports.app.command("list")(files.list_imports)
-imports.app.command("rollback")(files.roll_back)
-app.command("stats")(stats.link_stats)
-app.add_typer(export.app, name="export")
-app.add_typer(imports.app, name="import")
-app.add_typer(admin.app, name="admin")
 
 
 @app.callback(invoke_without_command=True)

@@ -10,7 +10,6 @@ import typer
 from pydantic import BaseModel, ValidationError
 
 from refract import migrations
-from refract.app import build_api, reserved_words
 from refract.core.db import Database
 from refract.core.errors import Invalid
 from refract.core.log import configure_logging
@@ -87,6 +86,8 @@ async def acting(rt: Runtime, email: str | None) -> User:
 
 def namespace(rt: Runtime) -> Namespace:
     """Names as the server gives them: the same words are reserved."""
+    from refract.app import build_api, reserved_words  # noqa: PLC0415 - most of what there is to load, and few commands need it
+
     return Namespace(rt.ids, rt.clock, reserved_words(build_api(rt)))
 
 

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 import uvloop
 
-from refract import migrations
 from refract.cli.common import DataDir
 from refract.cli.process import serve_process
 from refract.cli.supervisor import Supervisor
@@ -74,6 +73,8 @@ async def _prepare(settings: Settings) -> None:
     if settings.role in ("redirect", "ingest"):
         typer.echo(f"Refract is at {settings.public_url}")
         return
+    from refract import migrations  # noqa: PLC0415 - not in every role
+
     db = Database(settings)
     try:
         await migrations.upgrade(db)

@@ -56,5 +56,4 @@ async def api_docs(request: Request, actor: MaybeActor) -> Response:
     return respond(request, actor, "api_docs.html", page_title="API", chapters=chapters(document), paragraphs=paragraphs)
 
 
-for part in (omnibox, browser):
-    router.include_router(part.router)
+ROUTERS = (router, omnibox.router, browser.router)

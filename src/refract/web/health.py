@@ -3,9 +3,10 @@
 from fastapi import APIRouter, Request, Response
 
 from refract.web.problems import problems
+from refract.web.routes import PageRoute
 from refract.web.vitals import METRICS_TYPE, Alive, MetricsTokenNeeded, Readiness, Vitals
 
-router = APIRouter(tags=["operations"])
+router = APIRouter(tags=["operations"], route_class=PageRoute)
 
 
 def _vitals(request: Request) -> Vitals:

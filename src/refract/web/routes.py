@@ -88,6 +88,9 @@ def clean_text(text: str) -> bool:
 class PageRoute(APIRoute):
     """Every route that people's browsers use. An endpoint opens its transaction with `rt.db.write()` and knows nothing of this."""
 
+    def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
+        super().__init__(path, endpoint, **given | {"operation_id": given.get("operation_id") or endpoint.__name__})
+
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """An address that is written out (`/links/bulk`) is never a parameter's value (`/links/{link_id}`), whatever the method."""
         if self.param_convertors and scope["path"] in getattr(scope["app"].state, "literal_paths", ()):

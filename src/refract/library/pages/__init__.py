@@ -1,10 +1,5 @@
 """The library in the browser: capture, the review deck, the shelf, reading, one's own tags. Everything works without script."""
 
 from refract.library.pages import items, review, shelf, tags
-from refract.web.toolkit import page_router
 
-router = page_router()
-for part in (review, shelf, items, tags):
-    router.include_router(part.router)
-
-__all__ = ["router"]
+ROUTERS = (review.router, shelf.router, items.router, tags.router)

@@ -5,10 +5,7 @@ from refract.links.pages.figures import Figures
 from refract.links.pages.form import show_form
 from refract.links.pages.rows import newest, row
 from refract.links.pages.typed import shorten
-from refract.web.toolkit import page_router
 
-router = page_router()
-for part in (table, form, people, tags, one):  # `one` last: it takes whatever step is left
-    router.include_router(part.router)
+ROUTERS = (table.router, form.router, people.router, tags.router, one.router)  # `one` last: it takes whatever step is left
 
-__all__ = ["Figures", "newest", "router", "row", "shorten", "show_form"]
+__all__ = ["ROUTERS", "Figures", "newest", "row", "shorten", "show_form"]
