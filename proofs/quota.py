@@ -78,9 +78,9 @@ async def _books(rt: Runtime) -> Books:
     return Books(used, entries, paid, found)
 
 
-async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
+async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:
     random.seed(seed)
-    report = Report(f"quota: {size.captures:,} captures at once, {dialect}", seed)
+    captures = SIZES[size].captures
     async with database(dialect) as url:
         settings = Settings(
             data_dir=home, database_url=url, model_url="http://127.0.0.1:9/v1", model_name="none", quota_free=LIMIT, key_requests_per_hour=0
@@ -90,29 +90,33 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
         await db.close()
         async with running(settings) as rt:
             began, later = time.monotonic(), Counter[int]()
-            answers = await _crowd(rt, size, later)
-            seconds = time.monotonic() - began
-            books = await _books(rt)
+            answers = await _crowd(rt, SIZES[size], later)
+            report = Report(f"quota: {captures:,} captures at once, {dialect}", seed)
+            report.say("seconds", f"{time.monotonic() - began:.1f}")
+            report.say("times told to come back", later[503])
+            yield _charged(report, answers, await _books(rt), captures)
             await worker(rt).run_due()
-            after = await _books(rt)
+            yield _described(Report(f"quota: what becomes of them, {dialect}", seed), await _books(rt), captures)
+
+
+def _charged(report: Report, answers: list[Response], books: Books, captures: int) -> Report:
     created = sum(answer.status_code == 201 for answer in answers)
     over = sum(answer.status_code == 201 and answer.json()["note"] == "OVER_QUOTA" for answer in answers)
-    report.say("seconds", f"{seconds:.1f}")
-    report.say("times told to come back", later[503])
-    report.bar("created", created, f"{size.captures:,}", held=created == size.captures)
+    report.bar("created", created, f"{captures:,}", held=created == captures)
     report.bar("charged: counter, ledger, items", f"{books.used} {books.entries} {books.paid}", f"{LIMIT} each",
                held=books.used == books.entries == books.paid == LIMIT)  # fmt: skip
-    report.bar("told OVER_QUOTA", over, f"{size.captures - LIMIT:,}", held=over == size.captures - LIMIT)
-    offline = after.states.get(("READY_TO_CONFIRM", "SYSTEM", "OVER_QUOTA"), 0)
-    report.bar("described by the offline tier", offline, f"{size.captures - LIMIT:,}", held=offline == size.captures - LIMIT)
-    report.bar("given back, since there is no model", LIMIT - after.used, f"{LIMIT}", held=(after.used, after.entries) == (0, 2 * LIMIT))
-    if sum(after.states.values()) != size.captures or len(after.states) > 2:
-        report.note(str(after.states))
+    report.bar("told OVER_QUOTA", over, f"{captures - LIMIT:,}", held=over == captures - LIMIT)
     return report
 
 
-async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:
-    yield await run(home, dialect, SIZES[size], seed)
+def _described(report: Report, books: Books, captures: int) -> Report:
+    """There is no model at the address: what was paid is given back, and everybody has the offline tier's proposal."""
+    offline = books.states.get(("READY_TO_CONFIRM", "SYSTEM", "OVER_QUOTA"), 0)
+    report.bar("described by the offline tier", offline, f"{captures - LIMIT:,}", held=offline == captures - LIMIT)
+    report.bar("given back, since there is no model", LIMIT - books.used, f"{LIMIT}", held=(books.used, books.entries) == (0, 2 * LIMIT))
+    if sum(books.states.values()) != captures or len(books.states) > 2:
+        report.note(str(books.states))
+    return report
 
 
 def main(arguments: list[str]) -> int:

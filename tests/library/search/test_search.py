@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from httpx import AsyncClient
+from sqlalchemy import select, text
 
 from refract.core.clock import ManualClock
 from refract.core.db import count_statements
@@ -13,7 +14,9 @@ from refract.identity.models import User
 from refract.library import vocabulary
 from refract.library.models import Item, ItemPage, ItemStatus, ItemType
 from refract.library.search import reindex
+from refract.library.search.matching import crowded
 from refract.library.search.similar import similar_items
+from refract.library.search.terms import in_any_field, parse
 from refract.library.search_jobs import ReindexChange, ReindexTag, reindex_changed, reindex_tagged
 from refract.library.shelf import Shelf, facets_of, items_matching, page_of_items
 from refract.tags import personal
@@ -47,6 +50,26 @@ QUESTIONS = {
 }  # fmt: skip
 """Each question with the items it finds: words of the title or a tag first, then of the rest, the latest of each first."""
 EXACT = {question: found for question, found in QUESTIONS.items() if question not in ("w", "a")}
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+async def test_a_common_word_is_looked_for_in_the_rows_that_a_rare_one_leaves(rt: Runtime, ada: User, clock: ManualClock) -> None:
+    """Once PostgreSQL has statistics; what is found is the same."""
+    async with rt.db.write() as session:
+        for number in range(120):
+            await items.item(session, rt, ada, title=f"Common {number}", text="rare" if number in (7, 8) else "plain")
+        made = list(await session.scalars(select(Item.id).order_by(Item.id)))
+        await reindex(session, made)
+    question = in_any_field(ada.id, parse("rare commo"))
+    async with rt.db.read() as session:
+        assert await crowded(session, question) == frozenset()
+        before = [item.id for item in await items_matching(session, ada.id, "rare commo", 10)]
+    async with rt.db.write() as session:
+        await session.execute(text("ANALYZE item_search"))
+    async with rt.db.read() as session:
+        assert await crowded(session, question) == {"w0commo"}
+        assert [item.id for item in await items_matching(session, ada.id, "rare commo", 10)] == before == [made[8], made[7]]
+        assert [item.title for item in await items_matching(session, ada.id, "common 7 -plain", 10)] == ["Common 7"]
 
 
 async def furnish(rt: Runtime, owner: User, clock: ManualClock) -> dict[str, Item]:

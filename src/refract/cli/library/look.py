@@ -57,7 +57,8 @@ def list_items(
 
 def search(
     words: Annotated[
-        list[str], typer.Argument(help="Words by their beginning, or #tag. Behind -- also -word and -#tag, which must not occur.")
+        list[str],
+        typer.Argument(help="Words by their beginning, or #tag. Behind -- also -word and -#tag, which must not occur.", metavar="WORDS..."),
     ],
     *,
     tag: Tags = None,

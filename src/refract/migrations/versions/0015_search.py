@@ -50,7 +50,7 @@ def _shadow() -> None:
     """FTS5 keeps the index alone; the words stay in the table, and triggers tell it of every change.
 
     Beginnings of one to six letters (behind the mark of two) have indexes of their own: without one, FTS5 gathers every row of every word
-    that begins so before it answers the first, which takes 20 times as long for frequent words. Longer words are rare.
+    that begins so before it answers the first. Longer words are rare.
     """
     op.execute(
         "CREATE VIRTUAL TABLE IF NOT EXISTS item_search_fts USING fts5("
