@@ -84,8 +84,10 @@ async def _empty(db: Database) -> None:
         names = await connection.run_sync(lambda plain: inspect(plain).get_table_names())
         asked = [select(literal(name)).where(exists().select_from(table(name))) for name in names if name != "alembic_version"]
         full = (await connection.execute(union_all(*asked))).scalars().all()
-        for statement in (text(careless), *(delete(table(name)) for name in full), text(careful)):
-            await connection.execute(statement)
+        await connection.execute(text(careless))
+        for name in full:
+            await connection.execute(delete(table(name)))
+        await connection.execute(text(careful))
         await connection.commit()
 
 

@@ -236,6 +236,19 @@ async def test_seed_002_an_heir_gets_what_would_be_deleted(
         assert (await session.scalars(select(LinkShare))).all() == []
 
 
+async def test_an_heir_keeps_the_shares_of_links_that_pass_to_others(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User, cleo: User, link: Link
+) -> None:
+    async with rt.db.write() as session:
+        await service.add_owner(session, make.who(ada), link.id, cleo.email, clock.now())
+        await service.share_link(session, make.who(ada), link.id, bob.email, clock.now())
+        await service.hand_over_links(session, ada, clock.now(), heir=bob)
+
+    assert await _owners(rt, link) == [(cleo.id, True)]
+    async with rt.db.read() as session:
+        assert [share.user_id for share in await session.scalars(select(LinkShare))] == [bob.id]
+
+
 async def test_hundreds_of_links_are_handed_over(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
     async with rt.db.write() as session:
         wishes = [await make.wish(rt, f"https://example.com/{number}") for number in range(450)]

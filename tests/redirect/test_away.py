@@ -99,6 +99,22 @@ async def test_what_is_cached_goes_on_and_what_is_unknown_is_not_called_missing(
         assert place.cached == {b"/known"}
 
 
+async def test_only_some_wait_for_a_database_that_says_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refract.redirect.follow.HASTY_SECONDS", 3600.0)
+    place = world.place
+    async with place.on_the_wire() as wire:
+        assert (await wire.get("/known")).status_code == 302
+        world.door.hang()
+        await until(lambda: place.engine.bus.lost)
+        assert (await wire.get("/known")).status_code == 302  # waited for an answer, for a moment
+        asked = len(place.reader.asked)
+
+        assert [(await wire.get("/known")).status_code for _ in range(5)] == [302] * 5
+
+        assert len(place.reader.asked) == asked
+        await world.door.mend()
+
+
 async def test_a_change_made_while_we_were_cut_off_is_heard_afterwards(world: World) -> None:
     place = world.place
     assert (await place.get("/known")).status_code == 302

@@ -25,9 +25,9 @@ def _operations(app: Application) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize(
     ("identity", "phases"),
     [
-        (STRANGER, ("examples", "coverage")),
+        (STRANGER, ("examples", "fuzzing")),
         (USER, ("examples", "coverage", "fuzzing", "stateful")),
-        (READER, ("examples", "coverage")),
+        (READER, ("examples", "fuzzing")),
         (ADMIN, ("examples", "coverage", "fuzzing")),
     ],
 )

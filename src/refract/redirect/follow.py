@@ -50,6 +50,9 @@ from refract.web.problems import MethodNotAllowed, problem_headers, problem_resp
 from refract.web.shared_limits import SharedBuckets
 
 STALE_SECONDS = 0.25
+HASTY_SECONDS = 0.5
+"""Once somebody has waited in vain, what we knew is the answer at once for so long."""
+
 _METHODS = ("GET", "HEAD")
 _SIGN_IN = "/auth/sign-in"
 _GONE: dict[State, type[LinkGone]] = {"expired": LinkExpired, "disabled": LinkDisabled, "deleted": LinkDeleted, "blocked": LinkBlocked}
@@ -64,6 +67,7 @@ class Follow:
         self.surface = surface
         self.hooks = hooks or Hooks()
         self.reserved = reserved or Reserved()
+        self.hasty_until = float("-inf")
         self._allowed = rt.settings.misses_per_minute
         self._misses = SharedBuckets(rt.part(shared_redis), "miss", size=self._allowed, per_second=self._allowed / 60)
 
@@ -103,15 +107,18 @@ class _Request:
             return await self._refused(refused)
 
     async def _outcome(self) -> Outcome:
-        """What we knew before we lost touch is asked for again, but nobody is made to wait for long."""
-        stale = self._follow.hooks.stale(self._raw_path, self._scope["query_string"])
-        asking = resolve(self._follow.lookup, self._wish, self._who, self._rt.clock.now)
-        if stale is None:
-            return await asking
+        """What we knew before we lost touch is asked for again, but nobody is made to wait for long, and few are made to wait at all."""
+        follow, monotonic = self._follow, self._rt.clock.monotonic
+        stale = follow.hooks.stale(self._raw_path, self._scope["query_string"])
+        if stale is not None and monotonic() < follow.hasty_until:
+            return stale
         try:
-            async with asyncio.timeout(STALE_SECONDS):
-                return await asking
+            async with asyncio.timeout(STALE_SECONDS if stale is not None else None):
+                return await resolve(follow.lookup, self._wish, self._who, self._rt.clock.now)
         except (Unavailable, TimeoutError):
+            if stale is None:
+                raise
+            follow.hasty_until = monotonic() + HASTY_SECONDS
             return stale
 
     async def _who(self) -> Visitor | None:

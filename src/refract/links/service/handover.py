@@ -32,7 +32,8 @@ async def hand_over_links(session: WriteSession, user: User, now: datetime, *, h
         held = await _hold_all(session, user, some, now)
         for row in await session.scalars(select(LinkOwner).where(LinkOwner.link_id.in_(some))):
             owners[row.link_id].append(row)
-        await _make_way(session, user, some, heir)
+        alone = [link_id for link_id in some if len(owners[link_id]) == 1]
+        await _make_way(session, user, some if heir else sorted(set(some) - set(alone)), alone, heir)
         live = [one for one in held if one.state != LinkState.DELETED]
         news = [_part(one, user, owners[one.link.id], heir) for one in held]
         await session.flush()
@@ -42,16 +43,12 @@ async def hand_over_links(session: WriteSession, user: User, now: datetime, *, h
     await session.execute(delete(LinkShare).where(LinkShare.user_id == user.id))
 
 
-async def _make_way(session: WriteSession, user: User, link_ids: Sequence[int], heir: User | None) -> None:
-    """The mark of the primary owner comes off before it is set anew, since the schema allows only one; an heir needs no share."""
-    mine = [LinkOwner.user_id == user.id, LinkOwner.link_id.in_(link_ids)]
-    if heir is None:
-        others = select(LinkOwner.link_id).where(LinkOwner.link_id.in_(link_ids), LinkOwner.user_id != user.id)
-        mine.append(LinkOwner.link_id.in_(list(await session.scalars(others.distinct()))))
-    else:
-        await session.execute(delete(LinkShare).where(LinkShare.link_id.in_(link_ids), LinkShare.user_id == heir.id))
-    off = update(LinkOwner).where(*mine).values(primary_link_id=None)
+async def _make_way(session: WriteSession, user: User, passing: Sequence[int], inherited: Sequence[int], heir: User | None) -> None:
+    """The mark of the primary owner comes off before it is set anew, since the schema allows only one; an owner needs no share."""
+    off = update(LinkOwner).where(LinkOwner.user_id == user.id, LinkOwner.link_id.in_(passing)).values(primary_link_id=None)
     await session.execute(off.execution_options(synchronize_session=False))
+    if heir is not None:
+        await session.execute(delete(LinkShare).where(LinkShare.link_id.in_(inherited), LinkShare.user_id == heir.id))
 
 
 async def _hold_all(session: WriteSession, user: User, link_ids: Sequence[int], now: datetime) -> list[Held]:
