@@ -2,8 +2,8 @@
 
 from refract.migrations.steps import add_column, drop_column, long_bytes, sa
 
-revision = "0018"
-down_revision = "0017"
+revision = "0019"
+down_revision = "0018"
 
 
 def upgrade() -> None:
