@@ -4,8 +4,9 @@
 
 Both links were clicked over the same 30 days. Their quarter hours are written straight into the roll-ups, with visitors and breakdowns as
 clicks would have left them (ten million clicks through the ingester would take minutes and leave the same rows); hours, days and months
-are closed from them, and days settled, by the program's own job. A dashboard is the 30-day series, the comparison and all eight breakdowns. Times are the
-best of several rounds in which the two links take turns; the bar is 1.5 times, in six queries at most.
+are closed from them, and days settled, by the program's own job. A dashboard is the 30-day series, the comparison and all eight
+breakdowns. Times are the best of several rounds in which the two links take turns; the bar is 1.5 times in every zone, in six queries at
+most.
 """
 
 import argparse

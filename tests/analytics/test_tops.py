@@ -53,7 +53,9 @@ def _compared(days: Sequence[Parts], monkeypatch: pytest.MonkeyPatch) -> bool:
     return False
 
 
-DAY = st.tuples(st.integers(0, 1 << 20), st.sampled_from([0, 0.5, 1, 2, 4]), st.sampled_from([20, 80, 400]), st.sampled_from([5, 300, 3000]))
+DAY = st.tuples(
+    st.integers(0, 1 << 20), st.sampled_from([0, 0.5, 1, 2, 4]), st.sampled_from([20, 80, 400]), st.sampled_from([5, 300, 3000])
+)
 
 
 @given(days=st.lists(DAY, min_size=1, max_size=5))

@@ -146,4 +146,3 @@ def mended(data: bytes) -> bool:
     if not LEAST_FRAME <= length <= MOST_FRAME:
         return False
     return crc32(length.to_bytes(2, "little") + data[2:-_SUM]) == int.from_bytes(data[-_SUM:], "little")
-

@@ -59,7 +59,8 @@ async def rows_of(
     conditions = [condition for condition in wanted if condition is not None]
     if not conditions:
         return []
-    columns = [column for column in _TABLE.c if (visitors or column.name != "visitors") and (parts or column.name != "parts")]
+    left_out = {name for name, wanted in (("visitors", visitors), ("parts", parts)) if not wanted}
+    columns = [_TABLE.c[name] for name in RollupRow._fields if name not in left_out]
     found = await session.execute(select(*columns).where(or_(*conditions)).order_by(_TABLE.c.start, _TABLE.c.target_id))
     absent = {"visitors": None, "parts": None}
     return [RollupRow(**(absent | dict(row) | {"start": second_of(row["start"])})) for row in found.mappings()]

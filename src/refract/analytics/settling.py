@@ -92,7 +92,8 @@ def _notes(day: int, rows: Iterable[Any], parts: Mapping[tuple[int, int], bytes 
     return [
         {
             "target": target, "its_kind": kind, "day": moment_of(day), "its_edges": edges.encode(quarters),
-            "its_tops": tops.encode(decode(parts.get((target, kind)))), "clicks": sum(quarter.people + quarter.bots for quarter in quarters),
+            "its_tops": tops.encode(decode(parts.get((target, kind)))),
+            "clicks": sum(quarter.people + quarter.bots for quarter in quarters),
         }
         for (target, kind), quarters in sorted(by_target.items())
     ]  # fmt: skip

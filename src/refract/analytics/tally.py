@@ -18,9 +18,6 @@ _DAY_MICROSECONDS: Final = _DAY * 1_000_000
 _QUARTER: Final = SECONDS[QUARTER]
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - drivers of two databases want UTC without saying so
 
-_TIME: Final = Click._fields.index("time_ns")  # by their places: there is one of each per click
-_OFFSET: Final = Click._fields.index("offset")
-
 EVENT_COLUMNS: Final = ("spool_id", "segment", "place", "at", "node", *FACTS)
 
 
@@ -113,16 +110,15 @@ class Gatherer:
         spool_id, segment = self._where
         here = (key("nodes", node),) if node else ()
         for click in clicks:
-            at = microseconds_of(click[_TIME], received)
+            at = microseconds_of(click.time_ns, received)
             second, micro = divmod(at, 1_000_000)
             row, bot, private, parts, visitor = facts_of(click)
-            events.append((spool_id, segment, click[_OFFSET], spell(second, micro), node, *row))
+            events.append((spool_id, segment, click.offset, spell(second, micro), node, *row))
             slot = (row[1], row[0], second - second % _QUARTER)
             tally = tallies.get(slot)
             if tally is None:
                 tally = tallies[slot] = Tally()
-            if at > tally.last:
-                tally.last = at
+            tally.last = max(tally.last, at)
             if bot:
                 tally.bots += 1
                 continue

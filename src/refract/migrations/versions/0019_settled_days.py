@@ -1,4 +1,4 @@
-"""What a day that is over looks like from either end, so that days of other time zones need not be put together again; and its most frequent values."""
+"""Days that are over know both their ends, for other time zones, and their most frequent values."""
 
 from refract.migrations.steps import add_column, drop_column, long_bytes, sa
 
