@@ -17,15 +17,18 @@ from typing import Any
 
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from sqlalchemy import Connection, inspect
 
 from proofs.harness import stage
-from proofs.harness.filling import Filler, sums
+from proofs.harness.filling import Filler
 from proofs.harness.report import Report
 from proofs.harness.site import ROOT, database
 from refract import migrations
 from refract.core.db import Database
 from refract.core.settings import Settings
 from refract.migrations.tables import metadata
+from refract.transfer.rows import Form, tables
+from refract.transfer.store import add_up, snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +85,42 @@ def _migrate_under_fire(place: Path, url: str | None, kills: int, chance: random
 async def _down_and_up(db: Database) -> int:
     """Each revision down, the newest first, and up again; the answer is how many tables came out otherwise than they went in."""
     await Filler(db).fill()
-    before = await sums(db)
-    newest = int(migrations.head())
-    oldest = min(int(path.stem.split("_", 1)[0]) for path in (migrations.HERE / "versions").glob("[0-9]*.py"))
     revisions = sorted(int(path.stem.split("_", 1)[0]) for path in (migrations.HERE / "versions").glob("[0-9]*.py"))
-    changed = 0
-    below = revisions[-2] if newest > oldest else 0
-    await migrations.downgrade(db, f"{below:04}" if below else "base")
+    lower = [f"{number:04}" for number in revisions[:-1]]
+    whole = await _add_up(db, {})
+    await migrations.downgrade(db, lower[-1] if lower else "base")
+    kept = await _columns(db)  # what the newest revision brought is gone, and only that
+    below = await _add_up(db, kept)
     await migrations.upgrade(db)
-    after = await sums(db)
-    for name, sum_ in before.items():  # a table that the newest revision made is empty now; the others are as they were
-        changed += after[name] != sum_ and not after[name].startswith("0:")
-    for number in [*reversed(revisions[:-1]), 0]:
-        await migrations.downgrade(db, f"{number:04}" if number else "base")
+    again = await _add_up(db, kept)
+    changed = sum(again[name] != sum_ for name, sum_ in below.items())
+    changed += sum(whole[name].partition(":")[0] != sum_.partition(":")[0] for name, sum_ in below.items())
+    for revision in [*reversed(lower), "base"]:
+        await migrations.downgrade(db, revision)
     await migrations.upgrade(db)
     return changed
+
+
+async def _columns(db: Database) -> dict[str, set[str]]:
+    """Of every table there is, the columns there are."""
+
+    def look(connection: Connection) -> dict[str, set[str]]:
+        found = inspect(connection)
+        return {name: {column["name"] for column in found.get_columns(name)} for name in found.get_table_names()}
+
+    async with db.engine.connect() as connection:
+        return await connection.run_sync(look)
+
+
+async def _add_up(db: Database, kept: dict[str, set[str]]) -> dict[str, str]:
+    """What every table adds up to, seen through the columns that are kept; nothing named means all of them."""
+    found = {}
+    async with snapshot(db) as connection:
+        for model in tables():
+            if not kept or model.name in kept:
+                names = [column.name for column in model.columns if not kept or column.name in kept[model.name]]
+                found[model.name] = (await add_up(connection, Form(model, names))).spelled
+    return found
 
 
 async def differences(db: Database) -> list[Any]:

@@ -20,6 +20,12 @@ async def _keep(visit: Visit, text: str, *tags: str) -> None:
     assert answer.status_code == 201, answer.text
 
 
+async def _press(visit: Visit, key: str) -> None:
+    """Once the page's script is there to hear it: the items are in the page a moment before."""
+    await visit.page.wait_for_load_state()
+    await visit.page.keyboard.press(key)
+
+
 async def test_ten_items_are_reviewed_by_keyboard_only(visit: Visit) -> None:
     await _keep(visit, "An engine burns fuel.", "engines")
     for number in range(THOUGHTS):
@@ -34,19 +40,19 @@ async def test_ten_items_are_reviewed_by_keyboard_only(visit: Visit) -> None:
     await expect(visit.page.locator("[data-queue]")).to_have_count(THOUGHTS)
 
     for left in range(THOUGHTS - 1, 0, -1):
-        await visit.page.keyboard.press("y" if left % 2 else "1")
-        await visit.page.keyboard.press("Backspace" if left == 5 else "Enter")
+        await _press(visit, "y" if left % 2 else "1")
+        await _press(visit, "Backspace" if left == 5 else "Enter")
         await expect(visit.page.locator("[data-queue]")).to_have_count(left)
         if left == 5:  # the discarded one comes back
-            await visit.page.keyboard.press("z")
+            await _press(visit, "z")
             await expect(visit.page.locator("[data-queue]")).to_have_count(left + 1)
-            await visit.page.keyboard.press("Enter")
+            await _press(visit, "Enter")
             await expect(visit.page.locator("[data-queue]")).to_have_count(left)
-    await visit.page.keyboard.press("Enter")
+    await _press(visit, "Enter")
     await expect(visit.page.get_by_role("heading", name="All done")).to_be_visible()
 
-    await visit.page.keyboard.press("g")
-    await visit.page.keyboard.press("i")
+    await _press(visit, "g")
+    await _press(visit, "i")
     await expect(visit.page.locator(".item")).to_have_count(THOUGHTS + 1)
 
 
