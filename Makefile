@@ -39,7 +39,7 @@ $(READY): requirements.lock pyproject.toml
 
 test: check  ## Everything: lint, types, ladder, then all tests against real PostgreSQL, MariaDB, Redis and Chromium
 	$(BIN)/python -m tools.model $(VENV)/model
-	$(WITH_SERVICES) -- $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
+	$(WITH_SERVICES) -- $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
 check: $(READY)  ## Lint, format, types and the ladder of imports
 	$(BIN)/ruff check .

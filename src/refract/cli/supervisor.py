@@ -98,6 +98,7 @@ class Supervisor:
         self._place = Path(tempfile.mkdtemp(prefix="refract-"))  # a short path: a socket's name may have 107 characters
         self._slots = [Slot(partial(self._spawn, number), self._end) for number in range(settings.workers)]
         self._children: set[Child] = set()
+        self._first = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._replace = asyncio.Event()
         self._log = structlog.get_logger("refract.supervisor")
@@ -141,6 +142,13 @@ class Supervisor:
                 self._log.info("server_processes_replaced", count=len(self._slots))
 
     async def _spawn(self, number: int) -> Child:
+        """While nobody serves, one process starts before the others: all together they would all be late."""
+        async with self._first:
+            if not any(child.ready for child in self._children):
+                return await self._start(number)
+        return await self._start(number)
+
+    async def _start(self, number: int) -> Child:
         """Start a process and wait until it accepts connections, or does not."""
         told, tell = os.pipe()
         held, lifeline = os.pipe()
