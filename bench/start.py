@@ -55,10 +55,13 @@ def memory(data: Path, role: str) -> dict[str, float]:
         ask(served.url, ["/s0"])
         time.sleep(1)
         idle = resident_mb(served.process.pid)
+        ask(served.url, ("/s0" for _ in range(LINKS)))
+        time.sleep(3)
+        before = resident_mb(served.process.pid)  # storing so many clicks needs memory too, which is not the links'
         ask(served.url, (f"/s{number}" for number in range(LINKS)))
         full = resident_mb(served.process.pid)
         kept = metrics(served.url)["refract_cached_links"]
-    return {"idle_mb": idle, "full_mb": full, "cached_links": kept, "bytes_per_link": (full - idle) * 1e6 / kept}
+    return {"idle_mb": idle, "busy_mb": before, "full_mb": full, "cached_links": kept, "bytes_per_link": (full - before) * 1e6 / kept}
 
 
 def main(arguments: list[str]) -> int:
