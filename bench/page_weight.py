@@ -1,8 +1,8 @@
 """P11: what the first visit to the start page costs, in bytes as they cross the network, and whom it talks to.
 
-    PYTHONPATH=src:. python bench/page_weight.py                                        the sample start page
-    python bench/page_weight.py https://go.example.com/                                 a running server, as a stranger
-    python bench/page_weight.py https://go.example.com/ --cookie "session=…"            signed in
+    python -m bench page_weight                                                         the sample start page
+    python -m bench page_weight https://go.example.com/                                 a running server, as a stranger
+    python -m bench page_weight https://go.example.com/ --cookie "session=…"            signed in
 
 A real browser with an empty cache counts bodies and response headers. Exit status 1 when over the budget or when another host is asked.
 """
@@ -108,16 +108,12 @@ def sample_server() -> Iterator[str]:
         thread.join()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Weigh the start page.")
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="make bench page_weight", description="Weigh the start page.")
     parser.add_argument("url", nargs="?", help="the page of a running server; left out: the sample start page")
     parser.add_argument("--cookie", help="name=value of a session")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.url:
         return 0 if report(visit(options.url, options.cookie), urlsplit(options.url).hostname) else 1
     with sample_server() as url:
         return 0 if report(visit(url, None), urlsplit(url).hostname) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
