@@ -1,4 +1,4 @@
-"""Whatever `make proof` and `make bench` list can be run: each module has a description, and a `main` that takes the words after its name."""
+"""Whatever `make proof` and `make bench` list can be run: each has a description, and a `main` that takes the words after its name."""
 
 import ast
 from pathlib import Path
