@@ -11,6 +11,9 @@ import pytest
 from proofs import backup, fleet, forget, herd, ids, kill, library_import, merge, migrations, outage, restart, revoked, slow_sockets
 from proofs.harness import disk
 from proofs.harness.report import Report
+from refract.core.db import Database
+from refract.core.settings import Settings
+from refract.migrations import upgrade
 from tests.services_plugin import ABSENT
 from tools import packages
 
@@ -69,6 +72,14 @@ async def test_outage(tmp_path: Path) -> None:
 async def test_migrations(tmp_path: Path, mysql_url: str) -> None:
     """On MariaDB, where a step that is cut off stays half done."""
     await _held(migrations.prove(tmp_path, "mysql", "short", SEED))
+
+
+async def test_every_revision_goes_down_with_rows_there(tmp_path: Path) -> None:
+    """On SQLite, where taking a table apart may meet rows that point at it."""
+    db = Database(Settings(data_dir=tmp_path))
+    await upgrade(db)
+    assert await migrations.down_and_up(db) == 0
+    await db.close()
 
 
 async def test_backup(tmp_path: Path, postgresql_url: str, mysql_url: str) -> None:

@@ -80,8 +80,7 @@ def add_column(table: str, column: sa.Column[Any]) -> None:
 
 def drop_column(table: str, column: str) -> None:
     if column in {existing["name"] for existing in _inspect().get_columns(table)}:
-        with op.batch_alter_table(table) as batch:
-            batch.drop_column(column)
+        op.drop_column(table, column)  # in place on SQLite too: a table made anew would lose the rows that point at it
 
 
 def _options() -> dict[str, Any]:
