@@ -1,34 +1,21 @@
 """What the form says about a destination while it is typed."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from httpx import AsyncClient
 
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
 from refract.identity.models import User
 from refract.links.blocking import block_domain
 from refract.links.pages.looking import LOOKS_PER_MINUTE
 from tests import make
 from tests.client import by_cookie, on_sqlite
-from tests.conftest import make_settings
-from tests.lists.pages_server import Site, page, redirect, site
+from tests.fetching import settings, web
+from tests.lists.pages_server import Site, page, redirect
+
+__all__ = ["settings", "web"]
 
 pytestmark = on_sqlite
-
-
-@pytest.fixture
-def settings(database: str, tmp_path: Path) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, fetch_allow="127.0.0.1/32")
-
-
-@pytest.fixture
-async def web() -> AsyncIterator[Site]:
-    async with site() as here:
-        yield here
 
 
 @pytest.fixture

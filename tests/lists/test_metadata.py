@@ -1,7 +1,6 @@
 """What a page says of itself, fetched in the background: every ending is success or failure, the entry stays, and people's words win."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from sqlalchemy import select
 from refract.core.clock import ManualClock
 from refract.core.net.metadata import LONGEST_TITLE, Metadata, read_metadata, tidy
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
 from refract.jobs.models import Job
 from refract.lists import fetching, service
 from refract.lists.access import Who
@@ -21,21 +19,13 @@ from refract.lists.schemas import EntryPatch
 from tests import make
 from tests.client import on_sqlite
 from tests.conftest import make_settings
+from tests.fetching import settings, web
 from tests.lists.asking import creator, new_list, read
-from tests.lists.pages_server import Site, held, huge, page, redirect, silence, site
+from tests.lists.pages_server import Site, held, huge, page, redirect, silence
+
+__all__ = ["settings", "web"]
 
 WHO = Who(creator="x" * 64)
-
-
-@pytest.fixture
-def settings(database: str, tmp_path: Path) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, fetch_allow="127.0.0.1/32")
-
-
-@pytest.fixture
-async def web() -> AsyncIterator[Site]:
-    async with site() as here:
-        yield here
 
 
 async def _add(rt: Runtime, *urls: str) -> list[int]:

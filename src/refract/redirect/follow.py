@@ -7,8 +7,8 @@ knows the names is handed in, and so are the hooks that count a click and keep a
 import asyncio
 
 from starlette.datastructures import Headers, QueryParams
-from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from refract.core.errors import RefractError, Unavailable
 from refract.core.redis import shared_redis
@@ -16,7 +16,6 @@ from refract.core.runtime import Runtime
 from refract.identity.errors import SignInNeeded
 from refract.names.grammar import Reserved
 from refract.redirect import qr
-from refract.redirect.answer import headers as redirect_headers
 from refract.redirect.errors import (
     BadQrFormat,
     LinkBlocked,
@@ -43,6 +42,7 @@ from refract.redirect.resolve import (
     Visitor,
     resolve,
 )
+from refract.redirect.responses import Redirect, json_preview, without_body
 from refract.redirect.wish import View, raw_path_of, read_wish
 from refract.web import returning
 from refract.web.limits import RateLimited
@@ -73,7 +73,7 @@ class Follow:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await _Request(self, scope).answer()
-        await response(scope, receive, _without_body(send) if scope["method"] == "HEAD" else send)
+        await response(scope, receive, without_body(send) if scope["method"] == "HEAD" else send)
 
     async def count_miss(self, network: str) -> None:
         """Take a token of this network, or refuse. Links that exist go on being answered, whatever the network has guessed."""
@@ -156,7 +156,7 @@ class _Request:
         if self._scope["method"] == "GET":
             await self._follow.hooks.record(self._scope, found)
         self._scope.setdefault("state", {})["redirect"] = True
-        return _Redirect(found.redirect_status, href)
+        return Redirect(found.redirect_status, href)
 
     def _sign_in(self) -> Response:
         if not self._page:
@@ -170,7 +170,7 @@ class _Request:
     async def _preview(self, found: Found, href: str) -> Response:
         short_url = self._short_url(found)
         if not self._page:
-            return _json_preview(found, short_url, href)
+            return json_preview(found, short_url, href)
         link = {
             "name": found.name,
             "short_url": short_url,
@@ -257,38 +257,6 @@ class _Request:
         )
         response.headers.update(problem_headers(error))
         return response
-
-
-class _Redirect:
-    """The answer that all this is for."""
-
-    def __init__(self, status: int, href: str) -> None:
-        self._start: Message = {"type": "http.response.start", "status": status, "headers": redirect_headers(status, href.encode("ascii"))}
-
-    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
-        await send(self._start)
-        await send({"type": "http.response.body", "body": b""})
-
-
-def _json_preview(found: Found, short_url: str, href: str) -> Response:
-    facts = {
-        "name": found.name,
-        "short_url": short_url,
-        "destination": href,
-        "redirect_status": found.redirect_status,
-        "title": found.title,
-        "created_at": found.created_at.isoformat().replace("+00:00", "Z") if found.created_at else None,
-    }
-    return JSONResponse(facts, headers={"Cache-Control": "no-store"})
-
-
-def _without_body(send: Send) -> Send:
-    """`HEAD` is answered like `GET`, headers and all, with nothing behind them."""
-
-    async def bare(message: Message) -> None:
-        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
-
-    return bare
 
 
 def _not_allowed(method: str) -> MethodNotAllowed:

@@ -70,13 +70,18 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
         all_count=sum(count for state, count in states.items() if state != LinkState.DELETED),
         most_counted=queries.MOST_COUNTED,
         tags=tags,
-        sorts=[(key.value, words) for key, words in SORTS.items()],
-        owners=[(key.value, words) for key, words in OWNERS.items() if key != OwnerFilter.ALL or actor.is_admin],
+        **_choices(actor),
         address=lambda **changes: _address(kept, changes),
         may_act=owner not in (OwnerFilter.PUBLIC, OwnerFilter.SHARED),
         next_url=_address(kept, {"cursor": page.next_cursor}) if page.next_cursor else None,
         first_url=_address(kept, {}) if cursor else None,
     )
+
+
+def _choices(actor: Actor) -> dict[str, Any]:
+    """What can be chosen, each with its words; only administrators see everybody's."""
+    owners = [(key.value, words) for key, words in OWNERS.items() if key != OwnerFilter.ALL or actor.is_admin]
+    return {"sorts": [(key.value, words) for key, words in SORTS.items()], "owners": owners}
 
 
 def _kept(asked: LinkQuestion) -> dict[str, str]:

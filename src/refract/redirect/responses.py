@@ -1,0 +1,39 @@
+"""Answers of the slow path that are no pages."""
+
+from starlette.responses import JSONResponse, Response
+from starlette.types import Message, Receive, Scope, Send
+
+from refract.redirect.answer import headers as redirect_headers
+from refract.redirect.resolve import Found
+
+
+class Redirect:
+    """The answer that all this is for."""
+
+    def __init__(self, status: int, href: str) -> None:
+        self._start: Message = {"type": "http.response.start", "status": status, "headers": redirect_headers(status, href.encode("ascii"))}
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        await send(self._start)
+        await send({"type": "http.response.body", "body": b""})
+
+
+def json_preview(found: Found, short_url: str, href: str) -> Response:
+    facts = {
+        "name": found.name,
+        "short_url": short_url,
+        "destination": href,
+        "redirect_status": found.redirect_status,
+        "title": found.title,
+        "created_at": found.created_at.isoformat().replace("+00:00", "Z") if found.created_at else None,
+    }
+    return JSONResponse(facts, headers={"Cache-Control": "no-store"})
+
+
+def without_body(send: Send) -> Send:
+    """`HEAD` is answered like `GET`, headers and all, with nothing behind them."""
+
+    async def bare(message: Message) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    return bare
