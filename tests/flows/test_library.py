@@ -45,14 +45,14 @@ def _browser(server: Served) -> Iterator[httpx.Client]:
 def _search(client: httpx.Client, browser: httpx.Client, articles: list[dict[str, Any]], note: dict[str, Any]) -> None:
     """Words of the title, of the fetched page alone, by their beginnings, in another case, with a tag: API and page say the same."""
     bread, engines = ({item["id"] for item in articles if f"/{topic}/" in item["url"]} for topic in ("bread", "engines"))
-    fourth = {item["id"] for item in articles if item["url"].endswith("/bread/4")}
+    fourth = {item["id"] for item in articles if item["url"].endswith("/bread/four")}
     for words, wanted in {
         "sourdough": bread,
         "PATIENCE": bread,
         "conden pist": engines,
         "steam engine": engines | {note["id"]},
         "steam #engines -thought": engines,
-        "bread 4": fourth,
+        "bread four": fourth,
         "#bread": bread,
         "unicorns": set(),
     }.items():

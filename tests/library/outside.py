@@ -17,13 +17,13 @@ TOPICS = {
 
 
 def twenty_pages() -> dict[str, str]:
-    """Five pages on each of four topics, every topic with its keyword."""
+    """Five pages on each of four topics, every topic with its keyword. Their numbers are words: a digit might begin the port in their addresses."""
     return {
         f"/{topic}/{number}": page(
             f"{title}, part {number}", f"{text} This is part {number} of the series. " * 3, head=f'<meta name="keywords" content="{topic}">'
         )
         for topic, (title, text) in TOPICS.items()
-        for number in range(5)
+        for number in ("one", "two", "three", "four", "five")
     }
 
 
