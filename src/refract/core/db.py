@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import event, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 from sqlalchemy.orm import Session
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from refract.core.engines import LOCK_WAIT_SECONDS, server_engine, sqlite_engine
 from refract.core.errors import StoreFull
@@ -189,11 +190,16 @@ class Database:
         self._closers.append(closer)
 
     async def close(self) -> None:
+        """Whoever is in the middle of a question may end it; a connection that comes back from now on is not kept."""
         while self._closers:
             await self._closers.pop()()
-        await self._writer.dispose()
-        if self._reader is not self._writer:
-            await self._reader.dispose()
+        for engine in {self._writer, self._reader}:
+            event.listen(engine.sync_engine, "checkin", _not_kept)
+            await engine.dispose()
+
+
+def _not_kept(_connection: object, entry: ConnectionPoolEntry) -> None:
+    entry.invalidate()
 
 
 async def _undo(session: WriteSession) -> None:

@@ -89,6 +89,7 @@ class _DirectServer:
         self._db = db
         self._free: list[Any] = []
         self._places = asyncio.Semaphore(connections)
+        self._closed = False
 
     async def rows(self, statement: str, *values: object) -> Sequence[Row]:
         async with self._places:
@@ -97,7 +98,7 @@ class _DirectServer:
                 try:
                     return await self._ask(connection, statement, values)
                 except self._errors:
-                    await self.close()  # the server was restarted, perhaps: the next connection is a new one
+                    self._drop_free()  # the server was restarted, perhaps: the next connection is a new one
             try:
                 return await self._ask(await self._connect(), statement, values)
             except self._errors as error:
@@ -110,7 +111,10 @@ class _DirectServer:
         except BaseException:
             self._drop(connection)
             raise
-        self._free.append(connection)
+        if self._closed:
+            self._drop(connection)
+        else:
+            self._free.append(connection)
         return found
 
     async def _connect(self) -> Any:
@@ -124,6 +128,10 @@ class _DirectServer:
         raise NotImplementedError
 
     async def close(self) -> None:
+        self._closed = True  # a question under way is answered, but its connection is not kept
+        self._drop_free()
+
+    def _drop_free(self) -> None:
         free, self._free = self._free, []
         for connection in free:
             self._drop(connection)

@@ -1,0 +1,53 @@
+"""Closing a database while a question is under way: whoever asked gets the answer, and no connection stays behind."""
+
+import asyncio
+from collections.abc import Callable
+
+import psutil
+import pytest
+from sqlalchemy import text
+
+from refract.core.direct import direct
+from refract.core.runtime import Runtime
+
+SLOWLY = {"sqlite": "SELECT 1", "postgresql": "SELECT 1 FROM pg_sleep(0.3)", "mysql": "SELECT 1 + sleep(0.3)"}
+
+
+def _connections() -> int:
+    """To servers; SQLite's files are open as files."""
+    own = psutil.Process()
+    return len(own.net_connections("tcp")) + len([file for file in own.open_files() if file.path.endswith("refract.db")])
+
+
+async def _by_reading(rt: Runtime, asked: Callable[[], None]) -> int:
+    async with rt.db.read() as session:
+        await session.connection()
+        asked()
+        return (await session.execute(text(SLOWLY[rt.db.dialect]))).scalar_one()  # type: ignore[no-any-return]
+
+
+async def _by_writing(rt: Runtime, asked: Callable[[], None]) -> int:
+    async with rt.db.write() as session:
+        asked()
+        return (await session.execute(text(SLOWLY[rt.db.dialect]))).scalar_one()  # type: ignore[no-any-return]
+
+
+async def _directly(rt: Runtime, asked: Callable[[], None]) -> int:
+    reader = direct(rt.db)
+    await reader.rows("SELECT 1")
+    asked()
+    return int((await reader.rows(SLOWLY[rt.db.dialect]))[0][0])
+
+
+@pytest.mark.parametrize("ask", [_by_reading, _by_writing, _directly])
+async def test_a_question_under_way_is_answered_and_its_connection_goes(rt: Runtime, ask: Callable[..., asyncio.Future[int]]) -> None:
+    before, asked = _connections(), asyncio.Event()
+    question = asyncio.ensure_future(ask(rt, asked.set))
+    await asked.wait()
+    assert _connections() > before
+
+    await rt.db.close()
+
+    assert await question == 1
+    await asyncio.sleep(0.05)  # a transport is closed by the loop's next turns
+    assert _connections() == before
