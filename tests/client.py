@@ -5,9 +5,9 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 import pytest
 from httpx import ASGITransport, AsyncClient
 
-from refract.app import Application
 from refract.core.runtime import Runtime
 from refract.identity.visitors import cookie_name
+from refract.node import Node
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """For what does not depend on the database: above a test, or `pytestmark = on_sqlite` where every test of a file uses one."""
@@ -23,7 +23,7 @@ def by_cookie(rt: Runtime, cookie: str, *, proven: bool = True) -> dict[str, str
     return headers | {"Origin": rt.settings.public_url} if proven else headers
 
 
-def client_of(app: Application) -> AsyncClient:
+def client_of(app: Node) -> AsyncClient:
     """A client that shares this process with the application. It keeps no cookies, so an identity is exactly its headers."""
     forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     return AsyncClient(transport=ASGITransport(app), base_url=app.rt.settings.public_url, cookies=forgetful)

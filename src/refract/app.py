@@ -1,8 +1,5 @@
 """The composition root: the only module that knows every feature."""
 
-import contextlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import Any
 
@@ -19,7 +16,7 @@ from refract.admin import pages as admin_pages
 from refract.admin.parts import PARTS
 from refract.analytics import api as analytics_api
 from refract.analytics import pages as analytics_pages
-from refract.core.errors import RefractError, Unauthenticated, Unavailable
+from refract.core.errors import RefractError, Unauthenticated
 from refract.core.runtime import Runtime
 from refract.home import api as home_api
 from refract.home import pages as home_pages
@@ -39,6 +36,7 @@ from refract.names.grammar import Reserved
 from refract.names.service import Namespace
 from refract.node import Node, list_pages
 from refract.redirect import api as redirect_api
+from refract.redirect.engine import Engine
 from refract.redirect.follow import Follow
 from refract.redirect.surface import WebSurface
 from refract.web import assets, health, returning
@@ -101,7 +99,7 @@ API = (
 )
 
 
-def build_api(rt: Runtime) -> FastAPI:
+def build_api(rt: Runtime, vitals: Vitals | None = None) -> FastAPI:
     """Everything but redirects."""
     api = FastAPI(
         title="Refract",
@@ -116,8 +114,8 @@ def build_api(rt: Runtime) -> FastAPI:
     api.state.rt = rt
     api.state.pages = Pages(rt.settings.public_url)
     api.state.areas = ["links", "lists", "library", "tags", "settings", "admin"]
-    api.state.key_usage = KeyUsage(rt)
-    api.state.vitals = Vitals(rt)
+    api.state.key_usage = rt.part(KeyUsage)
+    api.state.vitals = vitals or Vitals(rt)
     api.state.parts = PARTS
     for router in (*PAGES, *API, redirect_api.router):
         api.router.routes.extend(router.routes)  # as they were made: `include_router` would analyse every one of them again
@@ -187,34 +185,34 @@ class _HeadOnly:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-class Application(Node):
-    """The whole program as one ASGI application, with what runs beside it."""
+class Web:
+    """Pages and API, and beside them the names and codes that the engine knows: everything there is to answer."""
 
-    def application(self) -> ASGIApp:
-        self.api = build_api(self.rt)
-        self.api.state.vitals = self.vitals
-        self.reserved = self.api.state.space.reserved
-        return Dispatcher(self.api, self._redirects(), self.reserved)
+    def __init__(self, rt: Runtime, engine: Engine | None, vitals: Vitals) -> None:
+        self.api = build_api(rt, vitals)
+        self.reserved: Reserved = self.api.state.space.reserved
+        self._answer = Dispatcher(self.api, self._redirects(rt, engine), self.reserved)
 
-    def _redirects(self) -> ASGIApp:
-        if self.engine is None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._answer(scope, receive, send)
+
+    def _redirects(self, rt: Runtime, engine: Engine | None) -> ASGIApp:
+        if engine is None:
             return _nothing_there
-        surface = WebSurface(self.rt, self.api)
-        hooks = self.engine.hooks(list_pages(self.rt, self.engine, surface))
-        follow = Follow(self.rt, self.engine.tiers, surface, hooks, self.reserved)
+        surface = WebSurface(rt, self.api)
+        hooks = engine.hooks(list_pages(rt, engine, surface))
+        follow = Follow(rt, engine.tiers, surface, hooks, self.reserved)
         self.api.state.redirects = follow
         return follow
 
-    @asynccontextmanager
-    async def background(self) -> AsyncIterator[None]:
-        usage: KeyUsage = self.api.state.key_usage
-        async with super().background():
-            try:
-                async with self.beside("key-usage", usage.run):
-                    yield
-            finally:
-                with contextlib.suppress(Unavailable):  # counts of the last second, on a database that is away
-                    await usage.flush()
+
+class Application(Node):
+    """The whole program as one ASGI application, loaded at once, with what runs beside it."""
+
+    def application(self) -> ASGIApp:
+        web = Web(self.rt, self.engine, self.vitals)
+        self.api, self.reserved = web.api, web.reserved
+        return web
 
 
 async def _nothing_there(scope: Scope, receive: Receive, send: Send) -> None:

@@ -16,10 +16,11 @@ from refract.core.errors import StoreFull, Unavailable
 from refract.core.redis import Redis, shared_redis
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
+from refract.identity.usage import KeyUsage
 from refract.jobs.metrics import observe
 from refract.web.headers import Surroundings
 from refract.web.problems import NoSuchPage, problem_response
-from refract.web.vitals import ADDRESSES, Probe, Vitals
+from refract.web.vitals import Probe, Vitals, is_vital
 
 if TYPE_CHECKING:
     from refract.analytics.consume import Consumer
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from refract.analytics.ship import Shipper
     from refract.core.traces import Traces
     from refract.redirect.engine import Engine
+    from refract.redirect.follow import Follow
     from refract.redirect.hooks import ListPage, Surface
 
 RESTART_SECONDS = 1.0
@@ -51,7 +53,7 @@ def unattended(settings: Settings) -> bool:
 
 
 class Node:
-    """What every role has. `all` and `web` extend it by the web app (`refract.app`)."""
+    """What every role has. `all` and `web` extend it by the web app (`refract.app`), and load that while they answer (`opening`)."""
 
     def __init__(self, rt: Runtime) -> None:
         self.rt = rt
@@ -65,7 +67,7 @@ class Node:
 
     def application(self) -> ASGIApp:
         """What answers what the lane does not."""
-        return Bare(self.vitals, _follow(self.rt, self.engine) if self.engine is not None else None)
+        return Bare(self.vitals, follow(self.rt, self.engine) if self.engine is not None else None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._surroundings(scope, receive, send)
@@ -90,19 +92,46 @@ class Node:
         if self.engine is not None:
             self.engine.traffic.draining = True
 
+    async def complete(self) -> None:
+        """Wait until everything is loaded that this role has."""
+
     @asynccontextmanager
     async def background(self) -> AsyncIterator[None]:
         """What runs beside the answers, stopped and written out at the end."""
+        async with self.answering(), self.helping():
+            yield
+
+    @asynccontextmanager
+    async def answering(self) -> AsyncIterator[None]:
+        """What must run before the first answer."""
         async with AsyncExitStack() as open_parts:
             if self.engine is not None:
                 await open_parts.enter_async_context(self.engine.running())
             if self._traces is not None:
                 await open_parts.enter_async_context(self.beside("traces", self._traces.run))
+            yield
+
+    @asynccontextmanager
+    async def helping(self) -> AsyncIterator[None]:
+        """What may begin later."""
+        async with AsyncExitStack() as open_parts:
             for name, work in self._carriers().items():
                 await open_parts.enter_async_context(self.beside(name, work))
             if self.rt.settings.role in ("all", "worker"):
                 await open_parts.enter_async_context(_working(self.rt))
+            if self.rt.settings.role in ("all", "web"):
+                await open_parts.enter_async_context(self._counting_keys())
             yield
+
+    @asynccontextmanager
+    async def _counting_keys(self) -> AsyncIterator[None]:
+        usage = self.rt.part(KeyUsage)
+        try:
+            async with self.beside("key-usage", usage.run):
+                yield
+        finally:
+            with contextlib.suppress(Unavailable):  # counts of the last second, on a database that is away
+                await usage.flush()
 
     def _carriers(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """Who brings clicks to the database. Workers do so themselves; other roles hand them to Redis, if there is one.
@@ -160,10 +189,9 @@ class Bare:
         self._redirects = redirects
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        first = scope["path"].split("/", 2)[1].lower() if scope["path"].startswith("/") else ""
-        if first in ADDRESSES:
+        if is_vital(scope["path"]):
             await self._vitals(scope, receive, send)
-        elif first and self._redirects is not None:
+        elif scope["path"].startswith("/") and scope["path"].split("/", 2)[1] and self._redirects is not None:
             await self._redirects(scope, receive, send)
         else:
             await problem_response(NoSuchPage())(scope, receive, send)
@@ -175,7 +203,8 @@ def _engine(rt: Runtime) -> "Engine":
     return Engine(rt)
 
 
-def _follow(rt: Runtime, engine: "Engine") -> ASGIApp:
+def follow(rt: Runtime, engine: "Engine") -> "Follow":
+    """What answers for names and codes without the web app."""
     from refract.redirect.alone import follow_alone  # noqa: PLC0415 - not in every role
 
     return follow_alone(rt, engine, lambda surface: list_pages(rt, engine, surface))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proofs.harness.site import site
-from proofs.harness.wire import Wire, get
+from proofs.harness.wire import Wire, get, request
 from refract.cli.listener import accept_queue, fall_silent
 
 
@@ -70,6 +70,23 @@ async def test_requests_that_lay_in_the_queue_are_answered_by_a_server_that_stop
                 os.kill(pid, signal.SIGCONT)
             assert {answer.status for answer in await asyncio.gather(*asked)} == {200}
             assert await made.stop() == 0
+
+
+async def test_a_request_under_way_is_answered_though_its_process_is_told_to_stop_by_everybody(tmp_path: Path) -> None:
+    """By a service manager or a terminal, by its parent, and by the parent's end."""
+    whole = request("POST", "/api/v1/links", b'{"destination": "https://example.com/"}')
+    async with site(tmp_path, workers=2) as made:
+        made.start()
+        await made.until_complete()
+        wire = await Wire.open(made.port)
+        asked = asyncio.create_task(wire.ask(whole[:-10]))
+        await asyncio.sleep(0.2)
+        for pid in (*made.servers(), made.pid):
+            os.kill(pid, signal.SIGTERM)
+        await asyncio.sleep(0.4)
+        wire.send(whole[-10:])
+        assert (await asked).status == 401
+        assert await made.stop() == 0
 
 
 async def test_a_site_that_stops_refuses_new_clients_instead_of_keeping_them_waiting(tmp_path: Path) -> None:

@@ -26,6 +26,10 @@ with open(os.environ["BORN"], "a") as file:
 wish = behaviour[min(born, len(behaviour) - 1)]
 if wish == "dies":
     sys.exit(3)
+if not os.read(held, 1):
+    sys.exit(4)
+with open(os.environ["BORN"] + "-going", "a") as file:
+    file.write(f"{os.getpid()}\\n")
 if wish == "slow":
     time.sleep(1.5)
 stopping = []
@@ -59,8 +63,15 @@ class Nursery:
         return [int(line) for line in self.births.read_text().split()]
 
     @property
+    def going(self) -> list[int]:
+        return self._told("born-going")
+
+    @property
     def leaving(self) -> list[int]:
-        file = self.births.with_name("born-leaving")
+        return self._told("born-leaving")
+
+    def _told(self, where: str) -> list[int]:
+        file = self.births.with_name(where)
         return [int(line) for line in file.read_text().split()] if file.exists() else []
 
     @property
@@ -94,13 +105,16 @@ def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nursery:
 
 
 @asynccontextmanager
-async def _supervised(tmp_path: Path, workers: int) -> AsyncIterator["asyncio.Task[None]"]:
+async def _supervised(tmp_path: Path, workers: int, *, prepared: bool = True) -> AsyncIterator[tuple[Supervisor, "asyncio.Task[None]"]]:
     """A supervisor in this process: its signals are ours while the block runs."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        task = asyncio.create_task(Supervisor(Settings(data_dir=tmp_path, workers=workers, stop_grace_seconds=0), listener).run())
+        parent = Supervisor(Settings(data_dir=tmp_path, workers=workers, stop_grace_seconds=0), listener)
+        if prepared:
+            parent.go_on()
+        task = asyncio.create_task(parent.run())
         try:
-            yield task
+            yield parent, task
         finally:
             if not task.done():
                 os.kill(os.getpid(), signal.SIGTERM)
@@ -124,6 +138,23 @@ async def test_a_process_that_dies_while_others_are_being_replaced_is_followed_a
         await _eventually(lambda: len(nursery.living) == 3 and not set(first) & set(nursery.living))
 
 
+async def test_one_process_is_there_before_the_database_is_prepared_and_all_go_on_after_it(tmp_path: Path, nursery: Nursery) -> None:
+    nursery.plan("serves")
+    async with _supervised(tmp_path, 2, prepared=False) as (parent, _):
+        await _eventually(lambda: len(nursery.living) == 1)
+        await asyncio.sleep(0.2)
+        assert (len(nursery.born), nursery.going) == (1, [])
+        parent.go_on()
+        await _eventually(lambda: sorted(nursery.going) == sorted(nursery.born) and len(nursery.living) == 2)
+
+
+async def test_stopped_before_the_database_is_prepared_nobody_stays(tmp_path: Path, nursery: Nursery) -> None:
+    nursery.plan("serves")
+    async with _supervised(tmp_path, 2, prepared=False):
+        await _eventually(lambda: len(nursery.living) == 1)
+    assert (nursery.living, nursery.going) == ([], [])
+
+
 async def test_one_that_cannot_start_does_not_hold_up_another(tmp_path: Path, nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "FIRST_PAUSE", 3600.0)
     monkeypatch.setattr(supervisor, "LONGEST_PAUSE", 3600.0)
@@ -138,7 +169,7 @@ async def test_one_that_cannot_start_does_not_hold_up_another(tmp_path: Path, nu
 
 async def test_a_stop_in_the_middle_of_a_replacement_stops(tmp_path: Path, nursery: Nursery) -> None:
     nursery.plan("serves", "serves", "serves", "slow")
-    async with _supervised(tmp_path, 3) as task:
+    async with _supervised(tmp_path, 3) as (_, task):
         await _eventually(lambda: len(nursery.living) == 3)
         os.kill(os.getpid(), signal.SIGHUP)
         await _eventually(lambda: len(nursery.born) == 4)
@@ -151,7 +182,7 @@ async def test_a_stop_in_the_middle_of_a_replacement_stops(tmp_path: Path, nurse
 
 async def test_a_stop_waits_for_one_that_is_still_leaving(tmp_path: Path, nursery: Nursery) -> None:
     nursery.plan("lingers", "lingers", "serves")
-    async with _supervised(tmp_path, 2) as task:
+    async with _supervised(tmp_path, 2) as (_, task):
         await _eventually(lambda: len(nursery.living) == 2)
         os.kill(os.getpid(), signal.SIGHUP)
         await _eventually(lambda: len(nursery.born) == 3)

@@ -363,7 +363,7 @@ async def test_who_is_not_active_is_refused_with_the_next_request(
     assert (await _me(client, token))[0] == 401
 
 
-async def test_tokens_count_against_one_limit_for_each_person(client: AsyncClient, rt: Runtime, clock: ManualClock) -> None:
+async def test_tokens_count_against_one_limit_for_each_person(rt: Runtime, clock: ManualClock) -> None:
     rt.settings = rt.settings.model_copy(update={"key_requests_per_hour": 3})
     async with client_of(Application(rt)) as asking:
         statuses = [

@@ -17,7 +17,10 @@ TOPICS = {
 
 
 def twenty_pages() -> dict[str, str]:
-    """Five pages on each of four topics, every topic with its keyword. Their numbers are words: a digit might begin the port in their addresses."""
+    """Five pages on each of four topics, every topic with its keyword.
+
+    Their numbers are words: a digit might begin the port in their addresses.
+    """
     return {
         f"/{topic}/{number}": page(
             f"{title}, part {number}", f"{text} This is part {number} of the series. " * 3, head=f'<meta name="keywords" content="{topic}">'

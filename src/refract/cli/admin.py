@@ -11,7 +11,8 @@ from refract.admin import queries, service
 from refract.admin.parts import PARTS
 from refract.admin.queries import PeopleQuestion
 from refract.admin.schemas import Links, PersonPatch
-from refract.cli.common import BadValue, DataDir, command_settings, on_data
+from refract.cli.common import BadValue, command_settings, on_data
+from refract.cli.options import DataDir
 from refract.core.db import WriteSession
 from refract.core.grants import ACCOUNTS, Account, Grants
 from refract.core.page import Cursors

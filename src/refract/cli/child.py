@@ -1,6 +1,7 @@
 """A server process started by the supervisor: `python -m refract.cli.child LISTENER READY LIFELINE PLACE NUMBER`.
 
-The first three are file descriptors; the last two say where the processes of this node find each other.
+The first three are file descriptors; the last two say where the processes of this node find each other. What takes long is loaded
+at once; the first byte on the lifeline says that the database is prepared, and its end that the parent is gone.
 """
 
 import os
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import uvloop
 
-from refract.cli.process import serve_process
+from refract.cli.process import load, serve_process
 from refract.core.configuring import load_settings
 from refract.core.log import configure_logging
 from refract.web.siblings import Siblings
@@ -28,6 +29,9 @@ def main() -> None:
         os.write(ready_fd, b"1")
         os.close(ready_fd)
 
+    load(settings.role)
+    if not os.read(lifeline_fd, 1):
+        return
     siblings = Siblings(Path(sys.argv[4]), int(sys.argv[5]))
     uvloop.run(serve_process(settings, listener, ready, lifeline_fd, siblings))
 

@@ -5,13 +5,11 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, Final
 
-import structlog
 import typer
 from typer.core import TyperGroup
 
 from refract import __version__
 from refract.core.errors import RefractError
-from refract.core.faults import meaning
 
 PLACES: Final = {
     "serve": "serve:serve",
@@ -87,9 +85,13 @@ def run() -> None:
         _say(error)
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001 - the last resort, as at the edge of the web
+        from refract.core.faults import meaning  # noqa: PLC0415 - knows every driver, and is needed by few
+
         if word := meaning(error):
             _say(word)
         else:
+            import structlog  # noqa: PLC0415 - as above
+
             structlog.get_logger("refract.cli").debug("command_failed", exc_info=error)
             reason = " ".join(str(error).split()) or type(error).__name__
             typer.secho(f"Something went wrong on our side: {reason[:300]}. REFRACT_LOG_LEVEL=debug shows where.", fg="red", err=True)

@@ -1,12 +1,11 @@
-"""What commands share: options, and a runtime on the same data as a running server."""
+"""What commands share: values that are checked, and a runtime on the same data as a running server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-import typer
 from pydantic import BaseModel, ValidationError
 
 from refract import migrations
@@ -21,17 +20,6 @@ from refract.identity.people import ensure_owner, person_by_email
 from refract.names.service import Namespace
 
 Result = TypeVar("Result")
-AsUser = Annotated[str | None, typer.Option("--user", help="Do it as this person. Left out: the owner.", metavar="EMAIL")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        help="The directory with the data. [env: REFRACT_DATA_DIR]",
-        show_default="data",
-        readable=False,  # we look ourselves, and say what to do
-    ),
-]
 Body = TypeVar("Body", bound=BaseModel)
 _OPTIONS = {"names": "name", "tags": "tag", "new_tags": "tag", "redirect_status": "status", "expires_at": "expires", "scopes": "scope"}
 """Fields of the API whose options are called otherwise."""

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from refract.cli.common import DataDir, command_settings, on_data
+from refract.cli.common import command_settings, on_data
+from refract.cli.options import DataDir
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.people import person_by_email

@@ -6,8 +6,9 @@ from typing import Annotated, BinaryIO, ClassVar
 
 import typer
 
-from refract.cli.common import AsUser, DataDir, acting, namespace
+from refract.cli.common import acting, namespace
 from refract.cli.importing import SHOWN, Account, DryRun, Encoding, Errand, File, Load, ReportTo, Verbose, carry_out
+from refract.cli.options import AsUser, DataDir
 from refract.core.runtime import Runtime
 from refract.core.text import shown
 from refract.links.importing import Bringing, Kind, OnConflict, Outcome, Result, Row, open_rows

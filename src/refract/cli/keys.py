@@ -6,7 +6,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from refract.cli.common import DataDir, acting, checked, command_settings, on_data
+from refract.cli.common import acting, checked, command_settings, on_data
+from refract.cli.options import DataDir
 from refract.core.runtime import Runtime
 from refract.identity import audit, keys
 from refract.identity.errors import KeyNotFound

@@ -11,6 +11,9 @@ import socket
 import struct
 from typing import Final
 
+HARD_SECONDS: Final = 10.0
+"""How long a stop waits, once its grace is over, for what is still being answered."""
+
 _SO_ATTACH_FILTER: Final = 26
 _TCP_INFO: Final = 11
 _UNACKED: Final = 24  # of `struct tcp_info`; of a listening socket it is the length of the accept queue

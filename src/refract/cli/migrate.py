@@ -5,7 +5,8 @@ import asyncio
 import typer
 
 from refract import migrations
-from refract.cli.common import DataDir, command_settings
+from refract.cli.common import command_settings
+from refract.cli.options import DataDir
 from refract.core.db import Database
 
 

@@ -1,7 +1,6 @@
 """One serving process, whether alone or one of several. It loads no more than its role needs, and nothing of the command line."""
 
 import asyncio
-import gc
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
@@ -9,8 +8,8 @@ from contextlib import nullcontext
 import uvicorn
 
 from refract.cli.server import GracefulServer
-from refract.core.runtime import Runtime, running
-from refract.core.settings import Settings
+from refract.core.runtime import running
+from refract.core.settings import Role, Settings
 from refract.node import Node
 from refract.web.siblings import Siblings
 
@@ -24,7 +23,7 @@ async def serve_process(
 ) -> None:
     """One process that answers, until a signal or until the parent is gone."""
     async with running(settings, patient=True, makes_ids=settings.role not in ("redirect", "ingest")) as rt:
-        application = make_node(rt)
+        application = load(settings.role)(rt)
         config = uvicorn.Config(
             application,
             http=application.protocol,
@@ -42,18 +41,11 @@ async def serve_process(
             server = GracefulServer(config, application)
             if lifeline is not None:
                 _stop_with_parent(server, lifeline)
-            _settle_memory()
             await server.run_until_stopped(listener, ready, shared=lifeline is not None)
 
 
-def _settle_memory() -> None:
-    """What start-up made stays for good: the collector need not walk over it again and again while requests wait."""
-    gc.collect()
-    gc.freeze()
-
-
 def _stop_with_parent(server: GracefulServer, lifeline: int) -> None:
-    """Heard once: the end of a pipe stays readable, and a second stop would be a hasty one."""
+    """Heard once: the end of a pipe stays readable."""
     loop = asyncio.get_running_loop()
 
     def parent_is_gone() -> None:
@@ -63,10 +55,14 @@ def _stop_with_parent(server: GracefulServer, lifeline: int) -> None:
     loop.add_reader(lifeline, parent_is_gone)
 
 
-def make_node(rt: Runtime) -> Node:
-    """What this process is, by its role."""
-    if rt.settings.role in ("redirect", "worker", "ingest"):
-        return Node(rt)
-    from refract.app import Application  # noqa: PLC0415 - the web app is most of what there is to load
+def load(role: Role) -> type[Node]:
+    """What a process in this role is, with all that it needs to answer first."""
+    if role in ("worker", "ingest"):
+        return Node
+    from refract.redirect import alone, lane  # noqa: F401, PLC0415 - not in every role
 
-    return Application(rt)
+    if role == "redirect":
+        return Node
+    from refract.opening import Opening  # noqa: PLC0415 - not in every role
+
+    return Opening

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from refract.cli.common import AsJson, AsUser, DataDir, acting, checked, command_settings, on_data
+from refract.cli.common import acting, checked, command_settings, on_data
 from refract.cli.links.shown import print_json
+from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.runtime import Runtime
 from refract.library.capturing import split
 from refract.library.cards import cards_of

@@ -1,28 +1,20 @@
-"""`refract serve`."""
+"""`refract serve`. With several processes the first one is on its way before this one has loaded what prepares the database."""
 
 import asyncio
 import errno
 import os
 import socket
+from importlib import import_module
 from typing import Annotated
 
 import typer
-import uvloop
 
-from refract.cli.common import DataDir
-from refract.cli.process import serve_process
+from refract.cli.options import DataDir
 from refract.cli.supervisor import Supervisor
 from refract.core.configuring import load_settings, prepare_data_dir
-from refract.core.db import Database
 from refract.core.errors import ConfigurationError
 from refract.core.log import configure_logging
-from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings
-from refract.identity.people import ensure_owner
-from refract.identity.sessions import make_signin_link
-from refract.node import UnattendedSpool, unattended
-
-ATTENTION_SECONDS = 5.0
 
 
 def serve(
@@ -42,7 +34,7 @@ def serve(
     with listen(settings) as listener:
         settings = settings.model_copy(update={"port": listener.getsockname()[1]})
         if settings.workers == 1:
-            uvloop.run(_serve_alone(settings, listener))
+            _serve_alone(settings, listener)
         else:
             asyncio.run(_serve_together(settings, listener))
 
@@ -67,57 +59,39 @@ def listen(settings: Settings) -> socket.socket:
     return listener
 
 
-async def _prepare(settings: Settings) -> None:
-    """Everything that must be right before the first request: schema, owner, greeting. Who only redirects may only read."""
-    if settings.role == "redirect":
-        await _demand_attention(settings)
-    if settings.role in ("redirect", "ingest"):
-        typer.echo(f"Refract is at {settings.public_url}")
-        return
-    from refract import migrations  # noqa: PLC0415 - not in every role
+def _serve_alone(settings: Settings, listener: socket.socket) -> None:
+    import uvloop  # noqa: PLC0415 - the parent of others serves nobody
 
-    db = Database(settings)
-    try:
-        await migrations.upgrade(db)
-    finally:
-        await db.close()
-    async with running(settings) as rt:
-        await greet(rt)
+    from refract.cli.preparing import prepare  # noqa: PLC0415
+    from refract.cli.process import serve_process  # noqa: PLC0415
 
+    async def nobody_waits() -> None:
+        return None
 
-async def _demand_attention(settings: Settings) -> None:
-    """Somebody must store what this process will spool; a worker that starts together with it gets a moment to show up."""
-    for _ in range(int(ATTENTION_SECONDS / 0.25)):
-        if not unattended(settings):
-            return
-        await asyncio.sleep(0.25)
-    raise UnattendedSpool(path=settings.effective_spool_dir)
+    async def run() -> None:
+        await prepare(settings)
+        await serve_process(settings, listener, nobody_waits)
 
-
-async def _serve_alone(settings: Settings, listener: socket.socket) -> None:
-    await _prepare(settings)
-    await serve_process(settings, listener, _nobody_waits)
+    uvloop.run(run())
 
 
 async def _serve_together(settings: Settings, listener: socket.socket) -> None:
-    await _prepare(settings)
-    await Supervisor(settings, listener).run()
+    """The first process loads while the database is prepared."""
+    supervisor = Supervisor(settings, listener)
+    serving, preparing = asyncio.create_task(supervisor.run()), asyncio.create_task(_prepare(settings))
+    try:
+        await asyncio.wait([serving, preparing], return_when=asyncio.FIRST_COMPLETED)
+        if preparing.done():  # else somebody stopped us meanwhile
+            await preparing
+            supervisor.go_on()
+        await serving
+    finally:
+        for task in (preparing, serving):
+            task.cancel()
+        await asyncio.gather(preparing, serving, return_exceptions=True)
 
 
-async def _nobody_waits() -> None:
-    return None
-
-
-async def greet(rt: Runtime) -> None:
-    """Say where it is, and let the owner in on the first start."""
-    async with rt.db.write() as session:
-        owner, new = await ensure_owner(session, rt)
-        link = await make_signin_link(session, rt, owner) if new and rt.settings.signin_links_allowed else None
-    typer.echo(f"Refract is at {rt.settings.public_url}")
-    if link:
-        typer.echo(f"Sign in once with {link}")
-    elif rt.settings.signin_links_allowed:
-        typer.echo("Sign in with a link from: refract signin-link")
-    else:
-        names = " or ".join(one.shown_name for one in rt.settings.issuers.values())
-        typer.echo(f"Sign in with {names}" if names else "Sign-in links are switched off, and no identity provider is configured.")
+async def _prepare(settings: Settings) -> None:
+    """Loaded in a thread, so that the first process is started meanwhile."""
+    preparing = await asyncio.to_thread(import_module, "refract.cli.preparing")
+    await preparing.prepare(settings)

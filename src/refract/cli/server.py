@@ -6,6 +6,7 @@ grace, the last clicks written.
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -14,12 +15,11 @@ import structlog
 import uvicorn
 from uvicorn.server import Server
 
-from refract.cli.listener import emptied, fall_silent
+from refract.cli.listener import HARD_SECONDS, emptied, fall_silent
 from refract.core.sockets import hang_up, unread
 from refract.node import Node
 
 POLL_SECONDS = 0.02
-HARD_SECONDS = 10.0
 
 
 class GracefulServer(Server):
@@ -34,26 +34,43 @@ class GracefulServer(Server):
         self._log = structlog.get_logger("refract.server")
 
     async def run_until_stopped(self, listener: socket.socket, ready: Callable[[], Awaitable[None]], *, shared: bool = False) -> None:
-        """Serve on a socket, our own or shared with others; `ready` is told once connections are accepted."""
+        """Serve on a socket, our own or shared with others. `ready` is told once everything is answered; links are followed before that."""
         self._shared = shared
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGINT, self.stop_or_hurry)
+        # A child is told by its parent, and perhaps by whoever told the parent: twice is no hurry then.
+        loop.add_signal_handler(signal.SIGTERM, self.stop if shared else self.stop_or_hurry)
         # A terminal that closes tells everybody: who serves alone stops in good order, and a child leaves it to its parent.
         loop.add_signal_handler(signal.SIGHUP, (lambda: None) if shared else self.stop)
         self.config.load()
         self.lifespan = self.config.lifespan_class(self.config)
         self.lifespan.state.update(self._application.connection_state)
         await self.startup([listener])
-        await ready()
+        completing = asyncio.create_task(self._complete(ready))
         await self.main_loop()
         await self.shutdown([listener])
+        completing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await completing
+
+    async def _complete(self, ready: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await self._application.complete()
+        except Exception:
+            self.stop()
+            raise
+        _settle_memory()
+        await ready()
 
     def stop(self) -> None:
-        """Stop gracefully; asked again, stop now."""
-        self.force_exit = self.should_exit
+        """Stop gracefully."""
         self.should_exit = True
         self._asked.set()
+
+    def stop_or_hurry(self) -> None:
+        """Stop gracefully; asked again, stop now."""
+        self.force_exit = self.should_exit
+        self.stop()
 
     async def main_loop(self) -> None:
         """Renew the date once a second; a stop is heard at once."""
@@ -95,3 +112,9 @@ class GracefulServer(Server):
                     connection.shutdown()
                     hang_up(connection.transport)
             await asyncio.sleep(POLL_SECONDS)
+
+
+def _settle_memory() -> None:
+    """What start-up made stays for good: the collector need not walk over it again and again while requests wait."""
+    gc.collect()
+    gc.freeze()

@@ -4,9 +4,10 @@ from typing import Annotated, Any
 
 import typer
 
-from refract.cli.common import AsJson, AsUser, DataDir, checked, command_settings, moment, on_data
+from refract.cli.common import checked, command_settings, moment, on_data
 from refract.cli.links.desk import at_desk
 from refract.cli.links.shown import print_json
+from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.runtime import Runtime
 from refract.links.edge import look_again, wish_of
 from refract.links.models import Visibility

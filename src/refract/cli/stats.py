@@ -10,9 +10,10 @@ from rich.table import Table
 from refract.analytics import stats
 from refract.analytics.schemas import BreakdownOut, DashboardOut, StatsOut, read_when
 from refract.analytics.stats import Breakdown, Dashboard, Granularity, Point, Question
-from refract.cli.common import AsJson, AsUser, BadValue, DataDir, command_settings, on_data
+from refract.cli.common import BadValue, command_settings, on_data
 from refract.cli.links.desk import Which, at_desk
 from refract.cli.links.shown import console, safe
+from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.runtime import Runtime
 
 _BAR = 40

@@ -20,8 +20,7 @@ from pathlib import Path
 
 import structlog
 
-from refract.cli.listener import fall_silent
-from refract.cli.server import HARD_SECONDS
+from refract.cli.listener import HARD_SECONDS, fall_silent
 from refract.core.settings import Settings
 
 COMMAND = (sys.executable, "-m", "refract.cli.child")
@@ -33,7 +32,10 @@ LONGEST_PAUSE = 10.0
 
 @dataclass(slots=True, eq=False)
 class Child:
-    """A server process. It holds the other end of `lifeline`, and stops when that closes: no orphan outlives the parent."""
+    """A server process. It holds the other end of `lifeline`: told to go on, it begins; when that closes, it stops.
+
+    So no orphan outlives the parent.
+    """
 
     process: asyncio.subprocess.Process
     lifeline: int
@@ -99,9 +101,14 @@ class Supervisor:
         self._slots = [Slot(partial(self._spawn, number), self._end) for number in range(settings.workers)]
         self._children: set[Child] = set()
         self._first = asyncio.Lock()
+        self._prepared = asyncio.Event()
         self._stopping = asyncio.Event()
         self._replace = asyncio.Event()
         self._log = structlog.get_logger("refract.supervisor")
+
+    def go_on(self) -> None:
+        """The database is prepared. Until then processes are started and loaded, but ask it nothing."""
+        self._prepared.set()
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -166,6 +173,9 @@ class Supervisor:
         os.close(held)
         child = Child(process, lifeline, time.monotonic(), ready=False)
         self._children.add(child)
+        await self._prepared.wait()
+        with contextlib.suppress(BrokenPipeError):  # it has died meanwhile, which is found out in a moment
+            os.write(lifeline, b"1")
         child.ready = await self._hears_ready(told, process)
         return child
 

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from refract.analytics.spool_reader import has_ingester, spools
-from refract.cli.common import DataDir, command_settings
+from refract.cli.common import command_settings
+from refract.cli.options import DataDir
 from refract.core.clock import SystemClock
 from refract.core.configuring import load_settings
 from refract.core.db import Database

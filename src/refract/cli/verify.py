@@ -5,7 +5,8 @@ from rich.console import Console
 from rich.table import Table
 
 from refract.analytics.figures import add_up
-from refract.cli.common import DataDir, command_settings, on_data
+from refract.cli.common import command_settings, on_data
+from refract.cli.options import DataDir
 
 
 def verify(data_dir: DataDir = None) -> None:

@@ -15,11 +15,11 @@ from refract.web.render import Pages
 
 
 def follow_alone(rt: Runtime, engine: Engine, lists: Callable[[Surface], ListPage] | None = None) -> Follow:
-    """Keys that open secure links are counted against their limit here, but their use is not written down: this role may only read."""
+    """Keys that open secure links are counted against their limit here; a role that may only read does not write their use down."""
     frame = Starlette()
     frame.state.rt = rt
     frame.state.pages = Pages(rt.settings.public_url)
     frame.state.areas = []
-    frame.state.key_usage = KeyUsage(rt)
+    frame.state.key_usage = rt.part(KeyUsage)
     surface = WebSurface(rt, frame)
     return Follow(rt, engine.tiers, surface, engine.hooks(lists(surface) if lists else None), Reserved())

@@ -75,6 +75,14 @@ class Follow:
         response = await _Request(self, scope).answer()
         await response(scope, receive, without_body(send) if scope["method"] == "HEAD" else send)
 
+    async def redirected(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Answer if the answer is a redirect. If it is not, nothing has been sent, counted or taken from anybody's limit."""
+        response = await _Request(self, scope).redirect()
+        if response is None:
+            return False
+        await response(scope, receive, without_body(send) if scope["method"] == "HEAD" else send)
+        return True
+
     async def count_miss(self, network: str) -> None:
         """Take a token of this network, or refuse. Links that exist go on being answered, whatever the network has guessed."""
         if not self._allowed:
@@ -105,6 +113,15 @@ class _Request:
             return await self._respond(await self._outcome())
         except RefractError as refused:
             return await self._refused(refused)
+
+    async def redirect(self) -> ASGIApp | None:
+        if self._scope["method"] not in _METHODS:
+            return None
+        try:
+            outcome = await self._outcome()
+            return await self._redirect(outcome.found, outcome.href) if isinstance(outcome, Leads) else None
+        except RefractError:
+            return None  # whoever has pages to say it with finds out the same
 
     async def _outcome(self) -> Outcome:
         """What we knew before we lost touch is asked for again, but nobody is made to wait for long, and few are made to wait at all."""

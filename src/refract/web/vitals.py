@@ -26,6 +26,11 @@ _PATIENCE = 2.0
 Probe = Callable[[Runtime], Awaitable[None]]
 
 
+def is_vital(path: str) -> bool:
+    """Whether this address is answered here."""
+    return path.startswith("/") and path.split("/", 2)[1].lower() in ADDRESSES
+
+
 class Alive(BaseModel):
     """The process answers. `degraded` says that something an operator should look at has happened, in `problems`."""
 

@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from refract import migrations
-from refract.cli.common import DataDir, command_settings, namespace
+from refract.cli.common import command_settings, namespace
 from refract.cli.demo.clicks import fill_clicks
 from refract.cli.demo.items import fill_items
 from refract.cli.demo.links import DAYS, fill_links
 from refract.cli.demo.lists import fill_lists
+from refract.cli.options import DataDir
 from refract.core.clock import ManualClock
 from refract.core.db import Database
 from refract.core.errors import Conflict

@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from refract.cli.common import AsJson, DataDir
 from refract.cli.doctor import machine, servers, setup
 from refract.cli.doctor.findings import Finding, Verdict
+from refract.cli.options import AsJson, DataDir
 from refract.core.configuring import load_settings
 from refract.core.log import configure_logging
 from refract.core.settings import Settings

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from refract.cli.common import AsJson, AsUser, BadValue, DataDir, acting, checked, command_settings, on_data
+from refract.cli.common import BadValue, acting, checked, command_settings, on_data
 from refract.cli.library.shown import Which, item_id
 from refract.cli.links.shown import print_json
+from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.runtime import Runtime
 from refract.core.text import shown
 from refract.library import service

@@ -8,10 +8,11 @@ import typer
 from rich.table import Table
 from sqlalchemy import select
 
-from refract.cli.common import AsUser, BadValue, DataDir, acting, command_settings, on_data
+from refract.cli.common import BadValue, acting, command_settings, on_data
 from refract.cli.export import to_file, to_standard_output
 from refract.cli.importing import Account, DryRun, Encoding, Errand, File, Load, ReportTo, Verbose, carry_out
 from refract.cli.links.shown import console, day, safe
+from refract.cli.options import AsUser, DataDir
 from refract.core.runtime import Runtime
 from refract.core.schema import read_id
 from refract.core.text import shown

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from refract.cli.common import AsJson, AsUser, DataDir, acting, command_settings, on_data
+from refract.cli.common import acting, command_settings, on_data
 from refract.cli.library.shown import Which, item_id, print_item, print_items, print_queue
 from refract.cli.links.shown import print_json
+from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.db import ReadSession
 from refract.core.page import MAX_LIMIT, Cursors, Page
 from refract.core.runtime import Runtime

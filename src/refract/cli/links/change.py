@@ -4,8 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from refract.cli.common import AsJson, AsUser, BadValue, DataDir, checked, command_settings, moment, on_data
+from refract.cli.common import BadValue, checked, command_settings, moment, on_data
 from refract.cli.links.desk import Which, at_desk, tell
+from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.runtime import Runtime
 from refract.links import service
 from refract.links.models import Visibility

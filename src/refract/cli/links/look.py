@@ -6,9 +6,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from refract.cli.common import AsJson, AsUser, DataDir, command_settings, on_data
+from refract.cli.common import command_settings, on_data
 from refract.cli.links.desk import Desk, Which, at_desk, extra_of, segment_of
 from refract.cli.links.shown import console, day, print_json, print_link, print_links, safe
+from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.errors import NotFound
 from refract.core.page import MAX_LIMIT, Cursors
 from refract.core.runtime import Runtime

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from refract.cli.common import AsJson, AsUser, DataDir
 from refract.cli.links.desk import Desk, Which, change_one
+from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.db import WriteSession
 from refract.links import service
 from refract.links.service import Held

@@ -1,0 +1,79 @@
+"""A process that has the web app, from its first moment on: links are followed at once, everything else waits until the rest is loaded.
+
+Loading the web app takes longer than everything before it. It is loaded in pieces on the event loop itself, and between two of
+them whoever came meanwhile is answered.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from refract.node import Node, follow
+from refract.redirect.engine import Engine
+from refract.web.vitals import is_vital
+
+PIECES = (
+    "fastapi.openapi.models",
+    "fastapi",
+    "refract.identity.api",
+    "refract.identity.pages",
+    "refract.links.api",
+    "refract.links.pages",
+    "refract.analytics.api",
+    "refract.analytics.pages",
+    "refract.lists.api",
+    "refract.lists.pages",
+    "refract.library.api",
+    "refract.library.pages",
+    "refract.admin.api",
+    "refract.admin.pages",
+    "refract.app",
+)
+BETWEEN_SECONDS = 0.005
+
+
+class Opening(Node):
+    """The whole program, as soon as that is there."""
+
+    engine: Engine
+
+    def application(self) -> ASGIApp:
+        self._links = follow(self.rt, self.engine)
+        self._web: asyncio.Future[ASGIApp] = asyncio.get_running_loop().create_future()
+        self._loading: asyncio.Future[None] = self._web.get_loop().create_future()
+        return self._answer
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._web.done():
+            if is_vital(scope["path"]):
+                await self.vitals(scope, receive, send)
+                return
+            if await self._links.redirected(scope, receive, send):
+                return
+        web = await asyncio.shield(self._web)
+        await web(scope, receive, send)
+
+    async def complete(self) -> None:
+        await asyncio.shield(self._loading)
+
+    @asynccontextmanager
+    async def background(self) -> AsyncIterator[None]:
+        async with self.answering(), AsyncExitStack() as rest:
+            self._loading = asyncio.create_task(self._load(rest), name="loading")
+            try:
+                yield
+            finally:
+                self._loading.cancel()
+                await asyncio.gather(self._loading, return_exceptions=True)
+
+    async def _load(self, rest: AsyncExitStack) -> None:
+        for piece in PIECES:
+            import_module(piece)
+            await asyncio.sleep(BETWEEN_SECONDS)
+        from refract.app import Web  # noqa: PLC0415 - loaded by now
+
+        self._web.set_result(Web(self.rt, self.engine, self.vitals))
+        await rest.enter_async_context(self.helping())

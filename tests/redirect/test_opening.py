@@ -1,0 +1,68 @@
+"""A process that has the web app answers from its first moment: links at once, everything else when it is loaded."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from refract import opening
+from refract.core.runtime import Runtime
+from refract.opening import Opening
+from tests import make
+from tests.client import by_key, client_of
+
+OTHERS = {"/": 200, "/api/v1/links": 200, "/unknown": 404, "/notes.qr": 200, "/notes+": 200}
+"""What is no redirect, and what it is in the end."""
+
+
+@pytest.fixture
+async def key(rt: Runtime) -> str:
+    async with rt.db.write() as session:
+        owner = await make.person(session, rt)
+        await make.link(session, rt, owner, "https://example.com/notes", names=["notes"])
+        return await make.key(session, rt, owner)
+
+
+@pytest.fixture
+async def opens(rt: Runtime, key: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Opening]:
+    """It has begun to load, and takes its time until a test sets `BETWEEN_SECONDS` to nothing."""
+    monkeypatch.setattr(opening, "BETWEEN_SECONDS", 0.05)
+    monkeypatch.setattr(opening, "PIECES", ("refract.app",) * 1000)
+    node = Opening(rt)
+    async with node.background():
+        yield node
+
+
+async def test_a_link_is_followed_and_counted_while_the_rest_is_being_loaded(opens: Opening) -> None:
+    async with client_of(opens) as client:
+        answers = [await client.get("/notes"), await client.head("/Notes"), await client.get("/health"), await client.get("/metrics")]
+    assert [answer.status_code for answer in answers] == [302, 302, 200, 200]
+    assert answers[0].headers["location"] == "https://example.com/notes"
+    assert opens.engine.spool.kept == 1
+
+
+async def test_whatever_is_no_redirect_waits_and_gets_the_answer_of_the_whole(
+    opens: Opening, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with client_of(opens) as client:
+        asked = {path: asyncio.create_task(client.get(path, headers=by_key(key))) for path in OTHERS}
+        asked["by POST"] = asyncio.create_task(client.post("/notes"))
+        await asyncio.sleep(0.3)
+        assert [path for path, answer in asked.items() if answer.done()] == []
+        assert (await client.get("/notes")).status_code == 302
+
+        monkeypatch.setattr(opening, "BETWEEN_SECONDS", 0)
+
+        found = {path: (await answer).status_code for path, answer in asked.items()}
+        assert found == OTHERS | {"by POST": 405}
+        assert (await client.get("/notes")).status_code == 302
+        await opens.complete()
+
+
+async def test_what_cannot_be_loaded_is_said_to_whoever_waits_for_the_whole(opens: Opening, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: str) -> None:
+        raise ImportError
+
+    monkeypatch.setattr(opening, "import_module", broken)
+    with pytest.raises(ImportError):
+        await opens.complete()
