@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import text
 
@@ -109,11 +110,10 @@ async def run(home: Path, dialect: str, kills: int, workers: int, size: Size, se
     report = Report(f"kill -9 under load: {where}", seed)
     with Journal(home / "requests") as journal:
         async with site(home, dialect, workers=workers) as made, made.runtime() as rt:
-            names = [link.name for link in await stage.plant(rt, size.links)]
-            key = await stage.make_key(rt)
+            ground = await prepared(rt, size)
             made.start()
             await made.until_complete()
-            async with under(*loads(made.port, journal, names, key, size, nemesis.random)):
+            async with under(*loads(made.port, journal, ground, size, nemesis.random)):
                 waits = await torment(made, nemesis, strike_alone if workers == 1 else strike_together, kills)
                 await asyncio.sleep(0.5)
             figures = await checker.drained(rt)
@@ -127,7 +127,10 @@ async def run(home: Path, dialect: str, kills: int, workers: int, size: Size, se
 
 
 async def run_roles(home: Path, dialect: str, size: Size, seed: int) -> Report:
-    """One process redirects, one has the pages and the API, one works in the background; each dies in turn."""
+    """One process redirects, one has the pages and the API, one works in the background; each dies under the load that is its own.
+
+    They share one machine here: while the pages' process dies, visitors rest between two clicks, or they would have it to themselves.
+    """
     nemesis = Nemesis(seed, home / "faults.jsonl")
     report = Report(f"kill -9 under load: {dialect}, each role a process", seed)
     with Journal(home / "requests") as journal:
@@ -138,21 +141,22 @@ async def run_roles(home: Path, dialect: str, size: Size, seed: int) -> Report:
             site(home, dialect, url=url, REFRACT_ROLE="worker") as worker,
             web.runtime() as rt,
         ):
-            names = [link.name for link in await stage.plant(rt, size.links)]
-            key = await stage.make_key(rt)
+            ground = await prepared(rt, size)
             roles = {"web": web, "redirect": redirect, "worker": worker}
             for one in roles.values():
                 one.start()
                 await one.until_serving()
-            click, _ = loads(redirect.port, journal, names, key, size, nemesis.random)
-            _, write = loads(web.port, journal, names, key, size, nemesis.random, writers=8)
-            async with under(click, write):
-                while len(nemesis.faults) < size.roles:
-                    await nemesis.wait(0.2, 1.2)
-                    role = nemesis.random.choice(list(roles))
-                    await nemesis.kill(role, roles[role].pid)
-                    nemesis.costs.append(await revive(roles[role]))
-                await asyncio.sleep(0.5)
+            for victims, rest in ((("redirect", "worker"), 0.0), (("web", "worker"), 0.05)):
+                click, _ = loads(redirect.port, journal, ground, size, nemesis.random, rest=rest)
+                _, write = loads(web.port, journal, ground, size, nemesis.random, writers=8)
+                enough = len(nemesis.faults) + size.roles // 2
+                async with under(click, write):
+                    while len(nemesis.faults) < enough:
+                        await nemesis.wait(0.2, 1.2)
+                        role = nemesis.random.choice(victims)
+                        await nemesis.kill(role, roles[role].pid)
+                        nemesis.costs.append(await revive(roles[role]))
+                    await asyncio.sleep(0.5)
             figures = await checker.drained(rt)
             for one in roles.values():
                 await one.stop()
@@ -173,11 +177,10 @@ async def run_restarts(home: Path, dialect: str, size: Size, seed: int) -> Repor
     report = Report(f"the database restarted under load: {dialect}", seed)
     with Journal(home / "requests") as journal, own_server(dialect) as server:
         async with site(home, dialect, workers=size.workers, url=server.url) as made, made.runtime() as rt:
-            names = [link.name for link in await stage.plant(rt, size.links)]
-            key = await stage.make_key(rt)
+            ground = await prepared(rt, size)
             made.start()
             await made.until_complete()
-            click, _ = loads(made.port, journal, names, key, size, nemesis.random)
+            click, _ = loads(made.port, journal, ground, size, nemesis.random)
             async with under(click):
                 for number in range(size.restarts):
                     await nemesis.wait(0.5, 1.5)
@@ -208,14 +211,32 @@ def own_server(dialect: str) -> Iterator[Server]:
             server.discard()
 
 
+class Ground(NamedTuple):
+    """What the loads ask for: names of links, and a key that may make more."""
+
+    names: list[str]
+    key: str
+
+
+async def prepared(rt: Runtime, size: Size) -> Ground:
+    return Ground([link.name for link in await stage.plant(rt, size.links)], await stage.make_key(rt))
+
+
 def loads(
-    port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random, *, writers: int = 3
+    port: int, journal: Journal, ground: Ground, size: Size, chance: random.Random, *, writers: int = 3, rest: float = 0.0
 ) -> tuple[Load, Load]:
     """Clicks on connections that come and go, so that every process has some; writes that are tried again until they are acknowledged."""
     most = Bounds(size.connections, 20_000_000, size.seconds)
-    write = writing(key, "/api/v1/links", lambda number: {"destination": f"{DESTINATION}{number}"})
+    write = writing(ground.key, "/api/v1/links", lambda number: {"destination": f"{DESTINATION}{number}"})
     return (
-        Load(port, journal, clicking(names), most, stay=lambda: chance.randint(5, 50)),
+        Load(
+            port,
+            journal,
+            clicking(ground.names),
+            most,
+            stay=lambda: chance.randint(5, 50),
+            pause=(lambda: chance.uniform(0, rest)) if rest else None,
+        ),
         Load(port, journal, write, most._replace(connections=writers), pause=lambda: chance.uniform(0, 0.05), retry=True),
     )
 

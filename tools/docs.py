@@ -3,18 +3,21 @@
 `make docs` writes them; `tests/docs` fails when a page has fallen behind.
 """
 
+import ast
 import importlib
+import inspect
 import pkgutil
 import sys
 import tempfile
 import types
 import typing
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import typer
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from typer.core import TyperGroup
 
@@ -90,7 +93,7 @@ def settings_page() -> str:
         "A value that does not fit stops the start with a sentence that says what would."
     )
     table = _table("variable", "value", "default", "meaning")
-    return "\n".join(["# Settings", "", text, "", *table, *_rows("REFRACT_", Settings.model_fields), "", *_issuers(table)])
+    return "\n".join(["# Settings", "", text, "", *table, *_rows("REFRACT_", Settings), "", *_issuers(table)])
 
 
 def _issuers(table: list[str]) -> list[str]:
@@ -99,14 +102,26 @@ def _issuers(table: list[str]) -> list[str]:
         "Each provider has a name of its own, here `WORK`: up to 31 letters, digits, `-` and `_`. It stands in the address that the "
         "provider sends people back to, `/auth/oidc/work/callback`. See [sign-in](../how-to/sign-in.md)."
     )
-    return ["## Identity providers", "", text, "", *table, *_rows("REFRACT_ISSUERS__WORK__", Issuer.model_fields)]
+    return ["## Identity providers", "", text, "", *table, *_rows("REFRACT_ISSUERS__WORK__", Issuer)]
 
 
-def _rows(prefix: str, fields: dict[str, FieldInfo]) -> list[str]:
+def _rows(prefix: str, model: type[BaseModel]) -> list[str]:
+    meanings = docstrings(model)
     return [
-        f"| `{prefix}{name.upper()}` | {_cell(type_in_words(field))} | {_default(field)} | {_cell(field.description or '')} |"
-        for name, field in fields.items()
+        f"| `{prefix}{name.upper()}` | {_cell(type_in_words(field))} | {_default(field)} | {_cell(meanings.get(name, ''))} |"
+        for name, field in model.model_fields.items()
     ]
+
+
+def docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """The text under each attribute. The program itself has no use for it, and reading its own source would take its start a while."""
+    body = cast("ast.ClassDef", ast.parse(inspect.getsource(model)).body[0]).body
+    found = {}
+    for attribute, below in pairwise(body):
+        match attribute, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = text
+    return found
 
 
 def type_in_words(field: FieldInfo) -> str:

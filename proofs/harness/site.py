@@ -112,16 +112,16 @@ class Site:
         self._process.wait()
 
     async def until_serving(self, seconds: float = PATIENCE) -> float:
-        """Wait for the first answer; how long it took."""
+        """Wait until everything is answered; how long it took."""
         began = time.monotonic()
         while time.monotonic() < began + seconds:
             if not self.alive:
                 raise NotServing(f"the server ended while starting:\n{self.log[-3000:]}")
             with contextlib.suppress(OSError, Cut, TimeoutError):
                 wire = await Wire.open(self.port)
-                answer = await wire.ask(get("/health"), 2.0)
+                answer = await wire.ask(get("/ready"), 5.0)
                 wire.close()
-                if answer.status == 200:
+                if b'"starting"' not in answer.body:
                     return time.monotonic() - began
             await asyncio.sleep(0.02)
         raise NotServing(f"no answer after {seconds:g} s:\n{self.log[-3000:]}")

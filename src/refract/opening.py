@@ -32,7 +32,8 @@ PIECES = (
     "refract.admin.pages",
     "refract.app",
 )
-BETWEEN_SECONDS = 0.005
+TURNS_BETWEEN = 5
+"""Turns of the event loop between two pieces: what came meanwhile is read, looked up and answered."""
 
 
 class Opening(Node):
@@ -44,6 +45,7 @@ class Opening(Node):
         self._links = follow(self.rt, self.engine)
         self._web: asyncio.Future[ASGIApp] = asyncio.get_running_loop().create_future()
         self._loading: asyncio.Future[None] = self._web.get_loop().create_future()
+        self.vitals.starting = True
         return self._answer
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,8 +74,10 @@ class Opening(Node):
     async def _load(self, rest: AsyncExitStack) -> None:
         for piece in PIECES:
             import_module(piece)
-            await asyncio.sleep(BETWEEN_SECONDS)
+            for _ in range(TURNS_BETWEEN):
+                await asyncio.sleep(0)
         from refract.app import Web  # noqa: PLC0415 - loaded by now
 
         self._web.set_result(Web(self.rt, self.engine, self.vitals))
+        self.vitals.starting = False
         await rest.enter_async_context(self.helping())

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from refract.core.issuers import Issuer
 from refract.core.settings import Settings
-from tools.docs import REFERENCE, error_classes, pages
+from tools.docs import REFERENCE, docstrings, error_classes, pages
 
 ROOT = REFERENCE.parents[1]
 ADVICE = "run `make docs` and commit what it writes"
@@ -35,9 +36,9 @@ def test_a_reference_page_says_what_the_code_says(name: str) -> None:
 
 
 def test_every_setting_has_a_sentence() -> None:
-    for name, field in Settings.model_fields.items():
-        description = field.description or ""
-        assert description.endswith("."), f"The setting {name} needs a docstring below it that ends with a full stop"
+    meanings = docstrings(Settings) | docstrings(Issuer)
+    for name in (*Settings.model_fields, *Issuer.model_fields):
+        assert meanings.get(name, "").endswith("."), f"The setting {name} needs a docstring below it that ends with a full stop"
 
 
 def test_every_error_has_a_sentence_of_its_own_and_a_code_nobody_else_has() -> None:

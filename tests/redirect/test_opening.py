@@ -1,7 +1,7 @@
 """A process that has the web app answers from its first moment: links at once, everything else when it is loaded."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -23,11 +23,26 @@ async def key(rt: Runtime) -> str:
         return await make.key(session, rt, owner)
 
 
+class Pieces:
+    """Something more to load, until it is enough."""
+
+    def __init__(self) -> None:
+        self.enough = False
+
+    def __iter__(self) -> Iterator[str]:
+        while not self.enough:
+            yield "refract.app"
+
+
 @pytest.fixture
-async def opens(rt: Runtime, key: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Opening]:
-    """It has begun to load, and takes its time until a test sets `BETWEEN_SECONDS` to nothing."""
-    monkeypatch.setattr(opening, "BETWEEN_SECONDS", 0.05)
-    monkeypatch.setattr(opening, "PIECES", ("refract.app",) * 1000)
+def pieces(monkeypatch: pytest.MonkeyPatch) -> Pieces:
+    made = Pieces()
+    monkeypatch.setattr(opening, "PIECES", made)
+    return made
+
+
+@pytest.fixture
+async def opens(rt: Runtime, key: str, pieces: Pieces) -> AsyncIterator[Opening]:
     node = Opening(rt)
     async with node.background():
         yield node
@@ -41,22 +56,23 @@ async def test_a_link_is_followed_and_counted_while_the_rest_is_being_loaded(ope
     assert opens.engine.spool.kept == 1
 
 
-async def test_whatever_is_no_redirect_waits_and_gets_the_answer_of_the_whole(
-    opens: Opening, key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_whatever_is_no_redirect_waits_and_gets_the_answer_of_the_whole(opens: Opening, key: str, pieces: Pieces) -> None:
     async with client_of(opens) as client:
         asked = {path: asyncio.create_task(client.get(path, headers=by_key(key))) for path in OTHERS}
         asked["by POST"] = asyncio.create_task(client.post("/notes"))
         await asyncio.sleep(0.3)
         assert [path for path, answer in asked.items() if answer.done()] == []
         assert (await client.get("/notes")).status_code == 302
+        ready = await client.get("/ready")
+        assert (ready.status_code, ready.json()["status"]) == (503, "starting")
 
-        monkeypatch.setattr(opening, "BETWEEN_SECONDS", 0)
+        pieces.enough = True
 
         found = {path: (await answer).status_code for path, answer in asked.items()}
         assert found == OTHERS | {"by POST": 405}
         assert (await client.get("/notes")).status_code == 302
         await opens.complete()
+        assert (await client.get("/ready")).json()["status"] == "ready"
 
 
 async def test_what_cannot_be_loaded_is_said_to_whoever_waits_for_the_whole(opens: Opening, monkeypatch: pytest.MonkeyPatch) -> None:

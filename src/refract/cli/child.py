@@ -1,4 +1,4 @@
-"""A server process started by the supervisor: `python -m refract.cli.child LISTENER READY LIFELINE PLACE NUMBER`.
+"""A server process started by the supervisor, with the words LISTENER READY LIFELINE PLACE NUMBER.
 
 The first three are file descriptors; the last two say where the processes of this node find each other. What takes long is loaded
 at once; the first byte on the lifeline says that the database is prepared, and its end that the parent is gone.
@@ -34,7 +34,3 @@ def main() -> None:
         return
     siblings = Siblings(Path(sys.argv[4]), int(sys.argv[5]))
     uvloop.run(serve_process(settings, listener, ready, lifeline_fd, siblings))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,5 +1,6 @@
 """Every command, and what happens when one fails."""
 
+import gc
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -72,6 +73,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+    gc.enable()
     if version:
         typer.echo(__version__)
         raise typer.Exit

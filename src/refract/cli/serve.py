@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import os
 import socket
 from importlib import import_module
@@ -27,6 +28,7 @@ def serve(
     role: Annotated[str | None, typer.Option(help="all, web, redirect, worker or ingest. [env: REFRACT_ROLE]", show_default="all")] = None,
 ) -> None:
     """Migrate, start, print the address and, on the first start, a sign-in link."""
+    gc.disable()  # until everything is loaded
     os.umask(0o077)
     settings = load_settings(host=host, port=port, data_dir=data_dir, workers=workers, role=role)
     prepare_data_dir(settings.data_dir)
@@ -83,6 +85,7 @@ async def _serve_together(settings: Settings, listener: socket.socket) -> None:
         await asyncio.wait([serving, preparing], return_when=asyncio.FIRST_COMPLETED)
         if preparing.done():  # else somebody stopped us meanwhile
             await preparing
+            gc.enable()
             supervisor.go_on()
         await serving
     finally:

@@ -118,3 +118,4 @@ def _settle_memory() -> None:
     """What start-up made stays for good: the collector need not walk over it again and again while requests wait."""
     gc.collect()
     gc.freeze()
+    gc.enable()

@@ -23,7 +23,7 @@ import structlog
 from refract.cli.listener import HARD_SECONDS, fall_silent
 from refract.core.settings import Settings
 
-COMMAND = (sys.executable, "-m", "refract.cli.child")
+COMMAND = (sys.executable, "-c", "import gc; gc.disable(); from refract.cli.child import main; main()")
 START_SECONDS = 30.0
 SHORT_LIFE = 2.0
 FIRST_PAUSE = 0.25

@@ -20,7 +20,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class Issuer(BaseModel):
     """One identity provider. Everything else about it is read from its discovery document."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Kind = "oidc"
     """`zitadel` and `clerk` know their provider's habits; `oidc` is any other that has a discovery document."""

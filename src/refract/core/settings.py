@@ -28,9 +28,7 @@ Dialect = Literal["sqlite", "postgresql", "mysql"]
 class Settings(BaseSettings):
     """Built once, by `cli` or by a test, then handed down. There is no global to import."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="REFRACT_", env_nested_delimiter="__", frozen=True, use_attribute_docstrings=True, extra="ignore"
-    )
+    model_config = SettingsConfigDict(env_prefix="REFRACT_", env_nested_delimiter="__", frozen=True, extra="ignore")
 
     settings_file: Path | None = None
     """A TOML file with any of these settings, by their names in lower case without `REFRACT_`. The environment wins over it."""

@@ -50,7 +50,7 @@ class Dependency(BaseModel):
 class Readiness(BaseModel):
     """Whether traffic should come here."""
 
-    status: Literal["ready", "degraded", "stopping"]
+    status: Literal["starting", "ready", "degraded", "stopping"]
     version: str
     dependencies: dict[str, Dependency]
 
@@ -63,6 +63,8 @@ class Vitals:
     """The state of one process, and an ASGI application that tells it."""
 
     def __init__(self, rt: Runtime, probes: Mapping[str, Probe] | None = None, problems: Callable[[], list[str]] = list) -> None:
+        self.starting = False
+        """Set while something is still being loaded: links are followed already, everything else waits."""
         self.stopping = False
         """Set when the process is about to end: no new traffic should come."""
         self._rt = rt
@@ -88,9 +90,15 @@ class Vitals:
         found = dict(zip(self._probes, measured, strict=True))
         fine = all(one.status == "ok" for one in found.values())
         needed = all(one.status == "ok" for name, one in found.items() if name != "redis")  # the database does its work meanwhile
-        status = 503 if self.stopping or (not needed and self._must_have_all) else 200
-        word: Literal["ready", "degraded", "stopping"] = "stopping" if self.stopping else "ready" if fine else "degraded"
-        return status, Readiness(status=word, version=__version__, dependencies=found)
+        status = 503 if self.starting or self.stopping or (not needed and self._must_have_all) else 200
+        return status, Readiness(status=self._word(fine=fine), version=__version__, dependencies=found)
+
+    def _word(self, *, fine: bool) -> Literal["starting", "ready", "degraded", "stopping"]:
+        if self.stopping:
+            return "stopping"
+        if self.starting:
+            return "starting"
+        return "ready" if fine else "degraded"
 
     async def _ask_redis(self, _rt: Runtime) -> None:
         if self._redis is not None:
