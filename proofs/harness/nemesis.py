@@ -27,6 +27,12 @@ else:
 at = time.monotonic()
 for pid in pids:
     try:
+        os.kill(pid, signal.SIGSTOP)
+    except ProcessLookupError:
+        pass
+time.sleep(0.001)
+for pid in pids:
+    try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
@@ -65,6 +71,7 @@ class Nemesis:
         """SIGKILL to one or to several at once, while the first of them is at work; the moment it was sent.
 
         By a process of its own: between two steps of the client's event loop the server may have answered all there is to answer.
+        The victims are held where they are for a millisecond first, so that somebody has asked whom they will never answer.
         """
         words = [str(self.random.uniform(0, 0.05)), *map(str, pids)]
         helper = await asyncio.create_subprocess_exec(sys.executable, "-I", "-S", "-c", BLOW, *words, stdout=asyncio.subprocess.PIPE)

@@ -92,8 +92,11 @@ class Node:
         if self.engine is not None:
             self.engine.traffic.draining = True
 
+    async def loaded(self) -> None:
+        """Wait until everything is answered that this role answers."""
+
     async def complete(self) -> None:
-        """Wait until everything is loaded that this role has."""
+        """Wait until everything runs beside the answers, too."""
 
     @asynccontextmanager
     async def background(self) -> AsyncIterator[None]:

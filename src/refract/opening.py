@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
+from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -34,6 +35,8 @@ PIECES = (
 )
 TURNS_BETWEEN = 5
 """Turns of the event loop between two pieces: what came meanwhile is read, looked up and answered."""
+BREATH_SECONDS = 0.5
+"""Whoever has waited is answered before the rest begins: it loads things, too."""
 
 
 class Opening(Node):
@@ -58,6 +61,12 @@ class Opening(Node):
         web = await asyncio.shield(self._web)
         await web(scope, receive, send)
 
+    async def loaded(self) -> None:
+        either: list[asyncio.Future[Any]] = [self._web, self._loading]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not self._web.done():
+            await self._loading  # says why
+
     async def complete(self) -> None:
         await asyncio.shield(self._loading)
 
@@ -80,4 +89,5 @@ class Opening(Node):
 
         self._web.set_result(Web(self.rt, self.engine, self.vitals))
         self.vitals.starting = False
+        await asyncio.sleep(BREATH_SECONDS)
         await rest.enter_async_context(self.helping())

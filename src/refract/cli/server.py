@@ -55,12 +55,13 @@ class GracefulServer(Server):
 
     async def _complete(self, ready: Callable[[], Awaitable[None]]) -> None:
         try:
+            await self._application.loaded()
+            await ready()
             await self._application.complete()
         except Exception:
             self.stop()
             raise
         _settle_memory()
-        await ready()
 
     def stop(self) -> None:
         """Stop gracefully."""
