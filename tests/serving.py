@@ -86,10 +86,11 @@ class Served:
         while time.monotonic() < deadline:
             assert self.process.poll() is None, self.output
             try:
-                if httpx.get(f"{self.url}/health", timeout=2).status_code == 200:
+                if '"starting"' not in httpx.get(f"{self.url}/ready", timeout=5).text:
                     return
             except httpx.TransportError:
-                time.sleep(0.05)
+                pass
+            time.sleep(0.05)
         raise AssertionError(f"not serving after {PATIENCE} s:\n{self.output}")
 
     def signal(self, number: signal.Signals) -> None:

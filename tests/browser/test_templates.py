@@ -19,7 +19,12 @@ SIZES = [320, 768, 1280]
 THEMES: list[Literal["light", "dark"]] = ["light", "dark"]
 AXE = Path(AXE_FILE_PATH).read_text()
 EVERYTHING: dict[str, Any] = {"resultTypes": ["violations"]}
-SETTLED = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"  # a new width or theme has been drawn
+# A new width or theme has been drawn, and whatever moves or fades because of it has ended.
+SETTLED = """async () => {
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  await Promise.allSettled(document.getAnimations().map((one) => one.finished));
+  await new Promise((done) => requestAnimationFrame(done));
+}"""
 # Names and roles do not depend on how wide or dark a page is; these rules may.
 LOOKS = ["color-contrast", "scrollable-region-focusable", "target-size", "link-in-text-block", "aria-hidden-focus", "label", "select-name"]
 WHAT_LOOKS_CHANGE: dict[str, Any] = {"resultTypes": ["violations"], "runOnly": {"type": "rule", "values": LOOKS}}

@@ -147,12 +147,13 @@ async def test_no_more_questions_at_a_time_than_allowed(
     rt: Runtime, work: Worker, clock: ManualClock, save: Save, look: Look, site: Site, model: Model
 ) -> None:
     at_once, most = 0, 0
+    thinking = 2.0  # long enough for everybody to come and find it busy
 
     async def respond(_path: str, _body: bytes) -> Answer:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(thinking)
         at_once -= 1
         return completion(GOOD)
 
@@ -162,6 +163,7 @@ async def test_no_more_questions_at_a_time_than_allowed(
 
     await work.run_due()
 
+    thinking = 0.05
     waiting = [item for item in items if (await look(item)).status == "ENRICHING"]
     assert waiting, "who finds the model busy comes back, and takes no place from other work meanwhile"
     assert all([(await look(item)).title for item in waiting]), "the offline proposal shows"
