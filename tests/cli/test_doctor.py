@@ -3,16 +3,18 @@
 import asyncio
 import json
 import os
+import time
 from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
+from refract.analytics.spool_reader import has_ingester
 from refract.cli.doctor import examine
 from refract.cli.doctor.findings import Finding, Verdict
 from refract.core.settings import Settings
 from tests.conftest import make_settings
-from tests.serving import free_port, refract, serving
+from tests.serving import PATIENCE, free_port, refract, serving
 from tools.servers import Redis as RedisServer
 
 
@@ -77,10 +79,11 @@ async def test_directories(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with serving(data):
-        for _ in range(20):  # what stores clicks begins a moment after the first answers
-            said = refract("doctor", "--data-dir", str(data))
-            if "and no server is running here" not in said.stdout:
-                break
+        deadline = time.monotonic() + PATIENCE
+        while not has_ingester(data / "spool"):  # it begins a moment after the first answers
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        said = refract("doctor", "--data-dir", str(data))
         assert "somebody stores them" in said.stdout
         assert said.returncode == 0, said.stdout + said.stderr
         assert "0 wrong" in said.stdout
