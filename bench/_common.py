@@ -19,12 +19,6 @@ REFERRER = "https://news.example.org/section/article"
 WRK_HEADERS = ["-H", f"User-Agent: {AGENT}", "-H", f"Referer: {REFERRER}"]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def wait_for(port: int) -> None:
     for _ in range(400):
         with socket.socket() as probe:

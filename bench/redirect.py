@@ -22,8 +22,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from bench._common import WRK_HEADERS, ask, busy, cpu_seconds, free_port, metrics, table, wait_for, write
+from bench._common import WRK_HEADERS, ask, busy, cpu_seconds, metrics, table, wait_for, write
 from bench._links import destination, make_links
+from tools.servers import free_port
 from tools.serving import command, environment, serving
 
 NAMES = 10_000

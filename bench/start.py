@@ -13,8 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench._common import ask, busy, cpu_seconds, free_port, metrics, resident_mb, table, write
+from bench._common import ask, busy, cpu_seconds, metrics, resident_mb, table, write
 from bench._links import make_links
+from tools.servers import free_port
 from tools.serving import command, environment, serving
 
 LINKS = 50_000

@@ -126,7 +126,9 @@ async def rt(settings: Settings, clock: ManualClock) -> AsyncIterator[Runtime]:
     settings.data_dir.mkdir(mode=0o700, exist_ok=True)
     db = Database(settings)
     ids = Snowflakes(1, clock, wait=clock.advance)
-    yield Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=Secret(b"s" * 40))
+    runtime = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=Secret(b"s" * 40))
+    yield runtime
+    await runtime.close()
     await db.close()
 
 

@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,23 +14,10 @@ from pathlib import Path
 import httpx
 import psutil
 
+from tools.servers import free_port
+
 ROOT = Path(__file__).parents[1]
 PATIENCE = 30.0
-
-
-def free_port() -> int:
-    """A port that was free a moment ago, below the range that outgoing connections use."""
-    for port in range(20_000 + os.getpid() % 5_000, 32_000):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                try:
-                    probe.close()
-                    with socket.socket() as claim:
-                        claim.bind(("127.0.0.1", port))
-                except OSError:
-                    continue
-                return port
-    raise RuntimeError("no port is free")
 
 
 def refract(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

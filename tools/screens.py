@@ -17,7 +17,8 @@ from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from tests.browser.gallery import gallery
 from tests.browser.samples import PAGES
-from tests.serving import free_port, refract, serving
+from tests.serving import refract, serving
+from tools.servers import free_port
 
 OUT = Path("screens")
 DOCS = Path("docs/screens")

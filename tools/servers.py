@@ -27,12 +27,12 @@ class ServerFailed(Exception):
 
 
 def free_port() -> int:
-    """A port below the range that the kernel hands out to clients.
+    """A port below the range that the kernel hands out to clients, by lot: whoever else looks for one now finds another.
 
     A client that keeps knocking at a stopped server on a port inside that range ends up connected to itself.
     """
     lowest_ephemeral = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    for port in random.sample(range(10_240, max(lowest_ephemeral, 12_000)), 200):
+    for port in random.SystemRandom().sample(range(10_240, max(lowest_ephemeral, 12_000)), 200):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

@@ -17,7 +17,8 @@ from playwright.async_api import Browser, expect
 from tests.browser.visiting import PAYLOADS, WATCH, Visit, silent, visit
 from tests.lists.pages_server import Site, page
 from tests.lists.pages_server import site as foreign_site
-from tests.serving import Served, free_port, refract, serving
+from tests.serving import Served, refract, serving
+from tools.servers import free_port
 
 __all__ = ["silent", "visit"]
 

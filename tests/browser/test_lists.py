@@ -11,7 +11,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.lists.pages_server import Site, held, page, site
-from tests.serving import Served, free_port, serving
+from tests.serving import Served, serving
+from tools.servers import free_port
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 PLACES = "[...document.querySelectorAll('[data-entry]')].map((entry) => entry.querySelector('.address-tail').textContent)"

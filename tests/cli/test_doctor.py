@@ -14,8 +14,9 @@ from refract.cli.doctor import examine
 from refract.cli.doctor.findings import Finding, Verdict
 from refract.core.settings import Settings
 from tests.conftest import make_settings
-from tests.serving import PATIENCE, free_port, refract, serving
+from tests.serving import PATIENCE, refract, serving
 from tools.servers import Redis as RedisServer
+from tools.servers import free_port
 
 
 def by_subject(found: list[Finding], verdict: Verdict) -> dict[str, str]:

@@ -18,7 +18,7 @@ from refract.core.settings import Settings
 from refract.core.traces import MOST_WAITING, Traces, make_traces
 from tests.client import client_of
 from tests.conftest import make_settings
-from tests.serving import free_port
+from tools.servers import free_port
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
