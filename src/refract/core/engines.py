@@ -1,11 +1,13 @@
 """How each of the three databases is spoken to: drivers, pools, patience, TLS."""
 
 import ssl
+import time
 from pathlib import Path
 from typing import Any, cast
 
 from sqlalchemy import URL, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import TimeoutError  # noqa: A004 - what a pool says
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
@@ -14,6 +16,33 @@ from refract.core.settings import Dialect
 # Errors go to logs, and those of jobs into a table: they name the statement, never what somebody wrote (`hide_parameters`).
 LOCK_WAIT_SECONDS = 5
 CONNECT_SECONDS = 3
+QUEUE_SECONDS = 30
+"""The longest that anybody waits for a connection. Before that, only a queue that stands still is left (`pool_timeout`)."""
+
+
+class MovingPool(AsyncAdaptedQueuePool):
+    """Whoever waits for a connection goes on waiting while others get theirs: a crowd is no reason to turn people away.
+
+    A connection that broke, or was never made, is no sign of life.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._given_back = 0
+
+    def _do_get(self) -> ConnectionPoolEntry:
+        until = time.monotonic() + QUEUE_SECONDS
+        while True:
+            before = self._given_back
+            try:
+                return super()._do_get()
+            except TimeoutError:
+                if self._given_back == before or time.monotonic() >= until:
+                    raise
+
+    def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
+        self._given_back += record.dbapi_connection is not None
+        super()._do_return_conn(record)
 
 
 def sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
@@ -26,7 +55,7 @@ def sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
         Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = create_async_engine(
         URL.create("sqlite+aiosqlite", database=path),
-        poolclass=AsyncAdaptedQueuePool,
+        poolclass=MovingPool,
         pool_size=1 if write else 4,
         max_overflow=0,
         pool_timeout=2 * LOCK_WAIT_SECONDS,
@@ -68,6 +97,7 @@ def server_engine(url: URL, dialect: Dialect, pool_size: int) -> AsyncEngine:
     engine = create_async_engine(
         url.set(drivername=driver, query=query),
         isolation_level="READ COMMITTED",
+        poolclass=MovingPool,
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=LOCK_WAIT_SECONDS,

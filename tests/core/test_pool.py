@@ -1,0 +1,65 @@
+"""Waiting for a connection: for as long as the queue moves, and no longer than a moment when it stands still."""
+
+import asyncio
+import time
+from typing import Any, cast
+
+import pytest
+from sqlalchemy import text
+
+from refract.core import engines
+from refract.core.errors import StoreBusy
+from refract.core.runtime import Runtime
+
+PATIENCE = 0.3
+
+
+@pytest.fixture
+def pool(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What writers wait for, with a patience that a test can wait for."""
+    found = cast("Any", rt.db.engine.pool)
+    monkeypatch.setattr(found, "_timeout", PATIENCE)
+    return found
+
+
+async def _hold(rt: Runtime, seconds: float) -> None:
+    async with rt.db.write() as session:
+        await session.execute(text("SELECT 1"))
+        await asyncio.sleep(seconds)
+
+
+async def test_a_crowd_is_let_in_one_after_another(rt: Runtime, pool: Any) -> None:
+    crowd = 8 * pool.size()
+    began = time.monotonic()
+    await asyncio.gather(*(_hold(rt, 0.1) for _ in range(crowd)))
+    assert time.monotonic() - began > 2 * PATIENCE
+
+
+async def test_a_queue_that_stands_still_is_left(rt: Runtime, pool: Any) -> None:
+    holders = [asyncio.create_task(_hold(rt, 60)) for _ in range(pool.size())]
+    while pool.checkedout() < pool.size():  # noqa: ASYNC110 - what a pool tells nobody about
+        await asyncio.sleep(0.01)
+    with pytest.raises(StoreBusy):
+        await _hold(rt, 0)
+    for one in holders:
+        one.cancel()
+    await asyncio.gather(*holders, return_exceptions=True)
+
+
+async def test_connections_that_break_are_no_sign_of_life(rt: Runtime, pool: Any) -> None:
+    async def broken() -> None:
+        async with rt.db.write() as session:
+            await session.connection()
+            await asyncio.sleep(PATIENCE / 2)
+            await session.invalidate()
+
+    crowd = [asyncio.create_task(broken()) for _ in range(8 * pool.size())]
+    ended = await asyncio.gather(*crowd, return_exceptions=True)
+    assert sum(isinstance(one, StoreBusy) for one in ended) > pool.size()
+
+
+async def test_nobody_waits_for_ever(rt: Runtime, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "QUEUE_SECONDS", 2 * PATIENCE)
+    crowd = [asyncio.create_task(_hold(rt, PATIENCE / 3)) for _ in range(15 * pool.size())]
+    ended = await asyncio.gather(*crowd, return_exceptions=True)
+    assert {type(one) for one in ended} == {type(None), StoreBusy}
