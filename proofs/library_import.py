@@ -42,7 +42,7 @@ class Size:
     kills: tuple[float, ...] = (0.2, 0.5)
 
 
-SIZES = {"short": Size(rows=1_000), "full": Size(rows=10_000)}
+SIZES = {"short": Size(rows=1_000, kills=(0.2,)), "full": Size(rows=10_000)}
 
 
 @dataclass(frozen=True, slots=True)
