@@ -1,5 +1,6 @@
 """How each of the three databases is spoken to: drivers, pools, patience, TLS."""
 
+import logging
 import ssl
 import time
 from pathlib import Path
@@ -43,6 +44,9 @@ class MovingPool(AsyncAdaptedQueuePool):
     def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
         self._given_back += record.dbapi_connection is not None
         super()._do_return_conn(record)
+
+
+logging.getLogger(f"{__name__}.{MovingPool.__name__}").setLevel(logging.WARNING)  # a pool keeps a diary under its class's name
 
 
 def sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:

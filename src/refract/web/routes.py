@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from fastapi import params
@@ -11,7 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match
+from starlette.routing import Match, compile_path
 from starlette.types import Scope
 
 from refract.core.errors import StoreBusy
@@ -86,10 +87,24 @@ def clean_text(text: str) -> bool:
 
 
 class PageRoute(APIRoute):
-    """Every route that people's browsers use. An endpoint opens its transaction with `rt.db.write()` and knows nothing of this."""
+    """Every route that people's browsers use. An endpoint opens its transaction with `rt.db.write()` and knows nothing of this.
+
+    The framework analyses a route when somebody first asks for it: to analyse all of them takes a quarter of a start.
+    """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
-        super().__init__(path, endpoint, **given | {"operation_id": given.get("operation_id") or endpoint.__name__})
+        words = given | {"operation_id": given.get("operation_id") or endpoint.__name__}
+        self.path, self.endpoint = path, endpoint
+        self.path_regex, self.path_format, self.param_convertors = compile_path(path)
+        self.methods = {method.upper() for method in given.get("methods") or ("GET",)}
+        self._analyse = partial(super().__init__, path, endpoint, **words)
+
+    def __getattr__(self, name: str) -> Any:
+        """Asked for whatever only the analysis knows, of a route that is not analysed yet."""
+        if name.startswith("__") or self.__dict__.get("_analyse") is None:
+            raise AttributeError(name)
+        self.__dict__.pop("_analyse")()
+        return getattr(self, name)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """An address that is written out (`/links/bulk`) is never a parameter's value (`/links/{link_id}`), whatever the method."""
