@@ -1,32 +1,13 @@
 """Links at full size: models of life cycle, ownership and namespace against the databases, and many claimers for one name.
 
-The same tests that are part of `make test`, with more examples, longer runs and more claimers, each claimer with connections of its own.
-hypothesis prints the seed and the shortest failing run.
+Each claimer has connections of its own.
 """
 
-import argparse
-import os
-import subprocess
-import sys
+from proofs._tests import CLAIMERS, EXAMPLES, ROUNDS, STEPS, run_tests
 
-MODELS = ["tests/links/test_machines.py", "tests/names/test_machine.py"]
-RACE = ["tests/names/test_race.py"]
+FILES = ["names/test_race.py", "links/test_machines.py", "names/test_machine.py"]
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="make proof links", description=__doc__.splitlines()[0])
-    parser.add_argument("--examples", type=int, default=50, help="runs of each model on each database")
-    parser.add_argument("--steps", type=int, default=50, help="steps of a run")
-    parser.add_argument("--claimers", type=int, default=100, help="who want the same name at the same moment")
-    parser.add_argument("--rounds", type=int, default=20, help="names that they all want, one after the other")
-    parser.add_argument("--seed", type=int, default=None, help="repeat the models' runs with this seed")
-    given = parser.parse_args(arguments)
-    sizes = {
-        "REFRACT_TEST_EXAMPLES": given.examples,
-        "REFRACT_TEST_STEPS": given.steps,
-        "REFRACT_TEST_CLAIMERS": given.claimers,
-        "REFRACT_TEST_ROUNDS": given.rounds,
-    }
-    seed = [] if given.seed is None else [f"--hypothesis-seed={given.seed}"]
-    words = [sys.executable, "-m", "pytest", "-q", "--hypothesis-show-statistics", *seed, *RACE, *MODELS]
-    return subprocess.run(words, env=os.environ | {name: str(size) for name, size in sizes.items()}, check=False).returncode
+    sizes = {"examples": EXAMPLES._replace(usual=50), "steps": STEPS, "claimers": CLAIMERS, "rounds": ROUNDS}
+    return run_tests("links", __doc__, arguments, FILES, ["--hypothesis-show-statistics"], **sizes)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from proofs.harness.report import Report
 from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings
 from refract.identity.models import Scope
@@ -40,9 +41,6 @@ class Finding:
     reached: int
     cases: int
     told: str
-
-    def __str__(self) -> str:
-        return f"{self.identity}: {self.cases} requests, {self.reached} of {self.operations} operations reached"
 
 
 def explore(
@@ -99,14 +97,21 @@ def _run(url: str, identity: str, key: str | None, examples: int, seed: int, pha
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="make proof openapi", description=__doc__.splitlines()[0])
     parser.add_argument("--examples", type=int, default=300, help="random requests per operation and identity")
-    parser.add_argument("--seed", type=int, default=None, help="repeat the run with this seed")
+    parser.add_argument("--seed", type=int, help="Left out: a random one, printed.")
     parser.add_argument("--database", default=None, help="the URL of an empty database; left out: SQLite")
+    parser.add_argument("--save", action="store_true", help="Write the figures to proofs/results.")
     given = parser.parse_args(arguments)
-    seed = random.randrange(2**32) if given.seed is None else given.seed
-    print(f"seed {seed}")
-    findings = explore(examples=given.examples, seed=seed, database=given.database)
-    for finding in findings:
-        print(finding)
+    seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
+    report = Report("openapi: every operation, as four identities", seed)
+    report.say("random requests per operation and identity", given.examples)
+    for finding in explore(examples=given.examples, seed=seed, database=given.database):
+        report.say(f"{finding.identity}: requests", finding.cases)
+        reached = f"{finding.reached} of {finding.operations}"
+        report.bar(f"{finding.identity}: operations reached", reached, "all", held=0 < finding.operations == finding.reached)
+        told = "none" if finding.held else "some"
+        report.bar(f"{finding.identity}: answers ≥ 500 or not as described", told, "none", held=finding.held)
         if not finding.held:
             print(finding.told)
-    return 0 if all(finding.held for finding in findings) else 1
+    if given.save:
+        report.save("openapi")
+    return 0 if report.show() else 1

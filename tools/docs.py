@@ -37,9 +37,10 @@ from refract.identity import actors
 from refract.web import openapi
 from refract.web.problems import TITLES
 from refract.web.reading import Operation, chapters, without_facts
-from tools.figures import figures_page
+from tools.figures import figures_page, with_measured
 
 REFERENCE = Path(__file__).parents[1] / "docs/reference"
+RELIABILITY = REFERENCE.parent / "reliability.md"
 EXAMPLE_URL = "https://go.example.com"
 NOTE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->\n"
 _WORDS: dict[Any, str] = {
@@ -245,6 +246,8 @@ def main() -> int:
     for name, text in pages().items():
         (REFERENCE / name).write_text(text, encoding="utf-8")
         print(f"docs/reference/{name}")
+    RELIABILITY.write_text(with_measured(RELIABILITY.read_text(encoding="utf-8")), encoding="utf-8")
+    print("docs/reliability.md")
     return 0
 
 

@@ -1,6 +1,7 @@
 """The measured figures as a page: what `make proof NAME ARGS=--save` and `make bench` wrote into their results, and nothing else."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,32 @@ def figures_page() -> str:
     for path in sorted((ROOT / "bench/results").glob("*.json")):
         lines += _bench(json.loads(path.read_text()), path.stem)
     return "\n".join(lines)
+
+
+MEASURED = "<!-- measured: written by `make docs` from proofs/results -->"
+
+
+def with_measured(page: str) -> str:
+    """The card of promises, and below its mark what the last saved run of each found. The card says which proof shows what."""
+    head, _, _ = page.partition(MEASURED)
+    lines = [MEASURED, "", "| # | run | seed | found | |", "|---|---|---|---|---|"]
+    for number, name in re.findall(r"^\| (\S+) \|.*\| `make proof ([a-z-]+)`[^|]*\|$", head, re.MULTILINE):
+        files = sorted((ROOT / "proofs/results").glob(f"{name}*.json"))
+        runs = [json.loads(file.read_text()) for file in files if re.fullmatch(rf"{name}(-[a-z]+-\d+)?", file.stem)]
+        lines += [_measured(number, run) for run in runs] or [f"| {number} | `make proof {name}` | | no run of it is saved | |"]
+    return head + "\n".join(lines) + "\n"
+
+
+def _measured(number: str, run: dict[str, Any]) -> str:
+    """One line: what must not happen is counted, what has a bar is quoted."""
+    bars = [figure for figure in run["figures"] if figure["promise"]]
+    never = [figure for figure in bars if figure["promise"] == "0"]
+    happened = [figure for figure in never if not figure["held"]]
+    quoted = [figure for figure in bars if figure not in never] + happened
+    found = [f"0 in {len(never) - len(happened)} of {len(never)} counts of what must not happen"] if never else []
+    found += [f"{figure['what']} {figure['value']} ({figure['promise']})" for figure in quoted]
+    verdict = "held" if all(figure["held"] for figure in bars) else "**broken**"
+    return f"| {number} | {run['title']} | {run['seed']} | {'; '.join(found)} | {verdict} |"
 
 
 def _proof(run: dict[str, Any]) -> list[str]:

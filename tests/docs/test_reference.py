@@ -9,7 +9,8 @@ import pytest
 
 from refract.core.issuers import Issuer
 from refract.core.settings import Settings
-from tools.docs import REFERENCE, docstrings, error_classes, pages
+from tools.docs import REFERENCE, RELIABILITY, docstrings, error_classes, pages
+from tools.figures import MEASURED, with_measured
 
 ROOT = REFERENCE.parents[1]
 ADVICE = "run `make docs` and commit what it writes"
@@ -30,9 +31,16 @@ def _texts() -> list[tuple[Path, str]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["settings.md", "errors.md", "commands.md", "api.md"])
+@pytest.mark.parametrize("name", ["settings.md", "errors.md", "commands.md", "api.md", "figures.md"])
 def test_a_reference_page_says_what_the_code_says(name: str) -> None:
     assert (REFERENCE / name).read_text(encoding="utf-8") == pages()[name], f"docs/reference/{name} has fallen behind: {ADVICE}"
+
+
+def test_the_card_of_promises_quotes_the_saved_runs_and_every_promise_has_a_command() -> None:
+    page = RELIABILITY.read_text(encoding="utf-8")
+    assert page == with_measured(page), f"docs/reliability.md has fallen behind: {ADVICE}"
+    measured = set(re.findall(r"^\| (\S+) \|", page.partition(MEASURED)[2], re.MULTILINE))
+    assert measured >= {f"R{number}" for number in range(1, 14)}
 
 
 def test_every_setting_has_a_sentence() -> None:
