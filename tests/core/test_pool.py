@@ -2,14 +2,19 @@
 
 import asyncio
 import time
+from contextlib import AsyncExitStack
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
+from httpx import AsyncClient
 from sqlalchemy import text
 
 from refract.core import engines
-from refract.core.errors import StoreBusy
+from refract.core.errors import StoreCrowded
 from refract.core.runtime import Runtime
+from tests import make
+from tests.client import by_key
 
 PATIENCE = 0.3
 
@@ -39,11 +44,28 @@ async def test_a_queue_that_stands_still_is_left(rt: Runtime, pool: Any) -> None
     holders = [asyncio.create_task(_hold(rt, 60)) for _ in range(pool.size())]
     while pool.checkedout() < pool.size():  # noqa: ASYNC110 - what a pool tells nobody about
         await asyncio.sleep(0.01)
-    with pytest.raises(StoreBusy):
+    with pytest.raises(StoreCrowded):
         await _hold(rt, 0)
     for one in holders:
         one.cancel()
     await asyncio.gather(*holders, return_exceptions=True)
+
+
+async def test_whoever_has_waited_in_vain_is_told_at_once(
+    rt: Runtime, client: AsyncClient, pool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy database is asked three times; a queue that stands still is not stood in three times."""
+    async with rt.db.write() as session:
+        key = await make.key(session, rt, await make.person(session, rt))
+    await client.get("/api/v1/links", headers=by_key(key))  # from now on the key is known, and nothing about it is written
+    async with AsyncExitStack() as held:
+        for _ in range(pool.size()):
+            await (await held.enter_async_context(rt.db.write())).connection()
+        waited = Mock(wraps=pool._do_get)
+        monkeypatch.setattr(pool, "_do_get", waited)
+        answer = await client.post("/api/v1/links", json={"destination": "https://example.com"}, headers=by_key(key))
+    assert (answer.status_code, answer.json()["code"], waited.call_count) == (503, "STORE_CROWDED", 1)
+    assert "retry-after" in answer.headers
 
 
 async def test_connections_that_break_are_no_sign_of_life(rt: Runtime, pool: Any) -> None:
@@ -55,11 +77,11 @@ async def test_connections_that_break_are_no_sign_of_life(rt: Runtime, pool: Any
 
     crowd = [asyncio.create_task(broken()) for _ in range(8 * pool.size())]
     ended = await asyncio.gather(*crowd, return_exceptions=True)
-    assert sum(isinstance(one, StoreBusy) for one in ended) > pool.size()
+    assert sum(isinstance(one, StoreCrowded) for one in ended) > pool.size()
 
 
 async def test_nobody_waits_for_ever(rt: Runtime, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "QUEUE_SECONDS", 2 * PATIENCE)
     crowd = [asyncio.create_task(_hold(rt, PATIENCE / 3)) for _ in range(15 * pool.size())]
     ended = await asyncio.gather(*crowd, return_exceptions=True)
-    assert {type(one) for one in ended} == {type(None), StoreBusy}
+    assert {type(one) for one in ended} == {type(None), StoreCrowded}

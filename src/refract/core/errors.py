@@ -123,6 +123,10 @@ class StoreBusy(Unavailable):
     """The database is busy with other changes: nothing was changed, try again in a moment."""
 
 
+class StoreCrowded(Unavailable):
+    """More is asked of the database at once than it can answer: nothing was changed, try again in a moment."""
+
+
 class StoreFull(Unavailable):
     """The disk under the database is full: nothing was changed. Free some space and try again."""
 

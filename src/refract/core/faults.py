@@ -7,7 +7,16 @@ from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from refract.core.errors import ConfigurationError, RefractError, StoreBusy, StoreFull, StoreUnavailable, StoreUnreachable, Unavailable
+from refract.core.errors import (
+    ConfigurationError,
+    RefractError,
+    StoreBusy,
+    StoreCrowded,
+    StoreFull,
+    StoreUnavailable,
+    StoreUnreachable,
+    Unavailable,
+)
 
 _BUSY_STATES = {"40001", "40P01", "55P03", "57014"}  # serialisation, deadlock, lock not available, statement time-out
 _BUSY_NUMBERS = {1205, 1213, 1020}  # MariaDB: lock wait, deadlock, record changed since last read
@@ -23,7 +32,7 @@ _CONFUSED = {"InterfaceError", "InternalClientError"}
 def meaning(error: BaseException) -> Unavailable | None:
     """The product's word for an error that time or an operator can heal; None for one that is ours."""
     if isinstance(error, PoolTimeout):
-        return StoreBusy()
+        return StoreCrowded()  # whoever hears of this has waited already: nobody tries again for them
     if isinstance(error, OSError):
         return StoreFull() if error.errno == errno.ENOSPC else StoreUnavailable()
     if isinstance(error, IntegrityError):

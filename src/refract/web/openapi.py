@@ -13,7 +13,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 
-from refract.core.errors import RefractError, StoreBusy, StoreFull, StoreUnavailable
+from refract.core.errors import RefractError, StoreBusy, StoreCrowded, StoreFull, StoreUnavailable
 from refract.web.examples import example_of
 from refract.web.idempotency import IdempotencyKeyReused, InvalidIdempotencyKey, StillRunning
 from refract.web.problems import (
@@ -32,7 +32,7 @@ Json = dict[str, Any]
 Errors = tuple[type[RefractError], ...]
 OF_BODIES: Errors = (MalformedBody, BodyTooLarge, UnsupportedMedia)
 OF_REPEATING: Errors = (InvalidIdempotencyKey, IdempotencyKeyReused, StillRunning)
-OF_STORES: Errors = (StoreUnavailable, StoreBusy, StoreFull)
+OF_STORES: Errors = (StoreUnavailable, StoreBusy, StoreCrowded, StoreFull)
 EVERYWHERE: Errors = (MalformedAddress, ValidationFailed, *OF_BODIES, *OF_REPEATING, *OF_STORES)
 """Errors that no endpoint names, since they are not its own."""
 ANSWERS = {
