@@ -53,7 +53,7 @@ async def hundred_thousand_links(rt: Runtime) -> tuple[User, int]:
             shown = plain.isoformat(" ") if rt.db.dialect == "sqlite" else plain
             await session.execute(text(statement), {"now": shown} if ":now" in statement else {})
         await _names(session, rt, first)
-    await _gather_statistics(rt)
+    await gather_statistics(rt, "links, names, link_owners, link_shares, link_tags, link_totals, link_history, tags, users")
     return people[0], first
 
 
@@ -96,11 +96,10 @@ async def _names(session: WriteSession, rt: Runtime, first: int) -> None:
     await insert_rows(session, cast("Table", Name.__table__), rows)
 
 
-async def _gather_statistics(rt: Runtime) -> None:
+async def gather_statistics(rt: Runtime, tables: str) -> None:
     """Servers do so by themselves after a while; SQLite has none unless asked, so it must do without."""
     if rt.db.dialect == "sqlite":
         return
-    tables = "links, names, link_owners, link_shares, link_tags, link_totals, link_history, tags, users"
     async with rt.db.engine.connect() as connection:
         await connection.execute(text(f"ANALYZE {'TABLE ' if rt.db.dialect == 'mysql' else ''}{tables}"))
         await connection.commit()

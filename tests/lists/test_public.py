@@ -25,6 +25,7 @@ from refract.lists.access import Who
 from refract.node import Node
 from tests import make
 from tests.client import by_key, on_sqlite
+from tests.links.many import gather_statistics
 from tests.links.test_plans import _faults
 from tests.lists.asking import code, creator, new_list, published, read
 
@@ -265,6 +266,7 @@ async def test_no_question_about_lists_reads_a_whole_table(client: AsyncClient, 
     """By the databases' own plans, with enough rows that a scan would be cheaper nowhere."""
     for number in range(6):
         await _with_entries(rt, ada, 400, f"list-{number}")
+    await gather_statistics(rt, "names, lists, list_entries, list_totals, links")
     asked: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
