@@ -22,7 +22,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run setup test check format bench proof screens docs lock clean
+.PHONY: help run setup test again check format bench proof screens docs lock clean
 
 help:  ## Say what there is
 	@echo "make TARGET, with TARGET one of:"
@@ -40,6 +40,9 @@ $(READY): requirements.lock pyproject.toml
 test: check  ## Everything: lint, types, ladder, then all tests against real PostgreSQL, MariaDB, Redis and Chromium
 	$(BIN)/python -m tools.model $(VENV)/model
 	$(WITH_SERVICES) -- $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
+
+again: $(READY)  ## Ask the tests that failed last time once more, one after another, up to the first that fails again
+	$(WITH_SERVICES) -- $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 --verbose
 
 check: $(READY)  ## Lint, format, types and the ladder of imports
 	$(BIN)/ruff check .

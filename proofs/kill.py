@@ -146,7 +146,7 @@ async def run_roles(home: Path, dialect: str, size: Size, seed: int) -> Report:
             for one in roles.values():
                 one.start()
                 await one.until_serving()
-            for victims, rest in ((("redirect", "worker"), 0.0), (("web", "worker"), 0.1)):
+            for victims, rest in ((("redirect", "worker"), 0.0), (("web", "worker"), 0.25)):
                 click, _ = loads(redirect.port, journal, ground, size, nemesis.random, rest=rest)
                 _, write = loads(web.port, journal, ground, size, nemesis.random, writers=4)
                 enough = len(nemesis.faults) + size.roles // 2
