@@ -1,6 +1,7 @@
 """Ground for state machines: a runtime that plain functions can drive, empty at the start of every run."""
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -76,12 +77,23 @@ class Machine(RuleBasedStateMachine):
         return None
 
 
-def run_machine(machine: type[Machine], database: str, data_dir: Path, *, examples: int, steps: int) -> None:
-    """Let the machine run against the database."""
+def size(name: str, usual: int) -> int:
+    """How large a test is: as in `make test`, unless a proof asks for more by REFRACT_TEST_…"""
+    return int(os.environ.get(f"REFRACT_TEST_{name}", usual))
+
+
+def run_machine(machine: type[Machine], database: str, data_dir: Path, *, examples: int = 12, steps: int = 25) -> None:
+    """Let the machine run against the database, so often and so long unless a proof asks for more."""
     ground = Ground(database, data_dir)
     on_it = type(machine.__name__, (machine,), {"ground": ground})
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-    chosen = settings(max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=quiet, print_blob=True)
+    chosen = settings(
+        max_examples=size("EXAMPLES", examples),
+        stateful_step_count=size("STEPS", steps),
+        deadline=None,
+        suppress_health_check=quiet,
+        print_blob=True,
+    )
     try:
         run_state_machine_as_test(on_it, settings=chosen)
     finally:

@@ -1,6 +1,5 @@
 """Keys against a model: who may make which, whom each lets in, and that nobody finds another's."""
 
-import os
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,8 +16,6 @@ from refract.identity.models import ApiKey, Scope, User, UserStatus
 from tests import make
 from tests.machine import Machine, run_machine
 
-EXAMPLES = int(os.environ.get("REFRACT_TEST_EXAMPLES", "12"))
-STEPS = int(os.environ.get("REFRACT_TEST_STEPS", "25"))
 ADA, BOB, ROOT = PEOPLE = ("ada", "bob", "root")
 SCOPES = st.lists(st.sampled_from(list(Scope)), max_size=4)
 
@@ -136,4 +133,4 @@ class Keys(Machine):
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 def test_keys_do_what_the_model_says(database: str, tmp_path: Path) -> None:
-    run_machine(Keys, database, tmp_path, examples=EXAMPLES, steps=STEPS)
+    run_machine(Keys, database, tmp_path)

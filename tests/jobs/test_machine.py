@@ -24,6 +24,7 @@ from refract.jobs.registry import Dead, Done, Failed, Outcome, Released
 from tests.conftest import START, make_settings
 from tests.jobs.conftest import jobs
 from tests.jobs.work import Ping
+from tests.machine import size
 
 TRIES = 2
 LEASE = 60
@@ -200,5 +201,11 @@ def test_leases_agree_with_the_model(database: str, tmp_path: Any) -> None:
     bound = type("BoundLeases", (Leases,), {"url": database, "data_dir": tmp_path})
     run_state_machine_as_test(
         bound,
-        settings=settings(max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True),
+        settings=settings(
+            max_examples=size("EXAMPLES", 60),
+            stateful_step_count=size("STEPS", 40),
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            print_blob=True,
+        ),
     )

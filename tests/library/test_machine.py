@@ -1,6 +1,5 @@
 """A state machine over items, suggestions, tags and undo, against a model that a person can read."""
 
-import os
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -25,8 +24,6 @@ from refract.tags.models import Tag
 from tests import make
 from tests.machine import Machine, run_machine
 
-EXAMPLES = int(os.environ.get("REFRACT_TEST_EXAMPLES", "12"))
-STEPS = int(os.environ.get("REFRACT_TEST_STEPS", "25"))
 NAMES = ("engines", "coal", "mills")
 
 
@@ -260,4 +257,4 @@ class Review(Machine):
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 def test_review(database: str, tmp_path: Path) -> None:
-    run_machine(Review, database, tmp_path, examples=EXAMPLES, steps=STEPS)
+    run_machine(Review, database, tmp_path)

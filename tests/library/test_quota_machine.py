@@ -1,6 +1,5 @@
 """The budget against a model: charges, refunds, days, plans, limits of a day; the counter and the ledger always tell the same."""
 
-import os
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -17,8 +16,6 @@ from refract.library.quota_models import LedgerEntry, QuotaDay
 from tests import make
 from tests.machine import Machine, run_machine
 
-EXAMPLES = int(os.environ.get("REFRACT_TEST_EXAMPLES", "12"))
-STEPS = int(os.environ.get("REFRACT_TEST_STEPS", "25"))
 FREE, PRO = 2, 4
 PEOPLE = st.integers(0, 1)
 
@@ -135,4 +132,4 @@ class Budgets(Machine):
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 def test_the_budget_does_what_the_model_says(database: str, tmp_path: Path) -> None:
-    run_machine(Budgets, database, tmp_path, examples=EXAMPLES, steps=STEPS)
+    run_machine(Budgets, database, tmp_path)

@@ -1,6 +1,5 @@
 """State machines: the link life cycle and ownership, against models a person can read."""
 
-import os
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -39,8 +38,6 @@ from refract.tags.models import Tag
 from tests import make
 from tests.machine import Machine, run_machine
 
-EXAMPLES = int(os.environ.get("REFRACT_TEST_EXAMPLES", "12"))
-STEPS = int(os.environ.get("REFRACT_TEST_STEPS", "25"))
 SQLITE_AND_POSTGRESQL = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 _ALL_TAGS = select(Tag)
 SECONDS = st.sampled_from([-60, 0, 1, 60, 3600, 90_000])
@@ -400,9 +397,9 @@ class Ownership(Machine):
 
 @SQLITE_AND_POSTGRESQL
 def test_life_cycle(database: str, tmp_path: Path) -> None:
-    run_machine(LifeCycle, database, tmp_path, examples=EXAMPLES, steps=STEPS)
+    run_machine(LifeCycle, database, tmp_path)
 
 
 @SQLITE_AND_POSTGRESQL
 def test_ownership(database: str, tmp_path: Path) -> None:
-    run_machine(Ownership, database, tmp_path, examples=EXAMPLES, steps=STEPS)
+    run_machine(Ownership, database, tmp_path)

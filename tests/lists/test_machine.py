@@ -1,6 +1,5 @@
 """A state machine: drafts, publishing, editions, deletion and claim, against a model a person can read."""
 
-import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +22,6 @@ from refract.names.models import Name
 from tests import make
 from tests.machine import Machine, run_machine
 
-EXAMPLES = int(os.environ.get("REFRACT_TEST_EXAMPLES", "8"))
-STEPS = int(os.environ.get("REFRACT_TEST_STEPS", "20"))
 SLUGS = ["reading", "books", "music"]
 COOKIES = ["cookie-one", "cookie-two"]
 ACTORS = ["ada", "bob", *COOKIES]
@@ -262,4 +259,4 @@ _REFUSED = object()
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 def test_lists_are_what_the_model_says(database: str, tmp_path: Path) -> None:
-    run_machine(Lists, database, tmp_path, examples=EXAMPLES, steps=STEPS)
+    run_machine(Lists, database, tmp_path, examples=8, steps=20)

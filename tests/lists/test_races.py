@@ -1,7 +1,6 @@
 """Many hands at once: one slug has one winner and leaves no orphan, and positions run from 1 to n whatever eight clients do."""
 
 import asyncio
-import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -20,10 +19,11 @@ from refract.lists.models import LinkList, ListAction, ListEntry
 from refract.names.errors import SlugTaken
 from refract.names.models import Name
 from tests import make
+from tests.machine import size
 
-PUBLISHERS = int(os.environ.get("REFRACT_TEST_CLAIMERS", "8"))
-ROUNDS = int(os.environ.get("REFRACT_TEST_ROUNDS", "3"))
-STEPS = int(os.environ.get("REFRACT_TEST_REORDERS", "8"))
+PUBLISHERS = size("CLAIMERS", 8)
+ROUNDS = size("ROUNDS", 3)
+STEPS = size("REORDERS", 8)
 CLIENTS = 8
 A = "https://example.com/a"
 

@@ -1,6 +1,5 @@
 """The namespace against a model: a dictionary from comparison key to holder."""
 
-import os
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -23,8 +22,6 @@ from refract.names.models import Kind
 from tests import make
 from tests.machine import Machine, run_machine
 
-EXAMPLES = int(os.environ.get("REFRACT_TEST_EXAMPLES", "12"))
-STEPS = int(os.environ.get("REFRACT_TEST_STEPS", "25"))
 DAY = 86_400
 WORDS = st.one_of(
     st.sampled_from(["plan", "Plan", "PLANS", "plan-a", "Plan_A", "road_map", "road-map", "API", "admin", "no good", "-x", "ab", "AB_c"]),
@@ -202,4 +199,4 @@ class TheNamespace(Machine):
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 def test_namespace(database: str, tmp_path: Path) -> None:
-    run_machine(TheNamespace, database, tmp_path, examples=EXAMPLES, steps=STEPS)
+    run_machine(TheNamespace, database, tmp_path)

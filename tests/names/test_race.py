@@ -1,7 +1,6 @@
 """One name, many who want it: the database lets one of them have it."""
 
 import asyncio
-import os
 
 import pytest
 from sqlalchemy import select
@@ -15,9 +14,10 @@ from refract.links.models import Link, LinkOwner
 from refract.names.errors import SlugTaken
 from refract.names.models import Name
 from tests import make
+from tests.machine import size
 
-CLAIMERS = int(os.environ.get("REFRACT_TEST_CLAIMERS", "16"))
-ROUNDS = int(os.environ.get("REFRACT_TEST_ROUNDS", "2"))
+CLAIMERS = size("CLAIMERS", 16)
+ROUNDS = size("ROUNDS", 2)
 
 
 async def _claim(rt: Runtime, ada: User, names: list[str], start: asyncio.Event) -> str:

@@ -1,6 +1,5 @@
 """Personal tags against a model that a person can read: create, rename, delete, merge, undo, aliases, and items that bear them."""
 
-import os
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -25,8 +24,6 @@ from tests import make
 from tests.machine import Machine, run_machine
 from tests.tags import items
 
-EXAMPLES = int(os.environ.get("REFRACT_TEST_EXAMPLES", "12"))
-STEPS = int(os.environ.get("REFRACT_TEST_STEPS", "25"))
 NAMES = ["Alpha", "Beta", "Gamma", "Straße"]
 SPELLED = {name: [name, name.upper(), name.lower()] for name in NAMES}
 _ITEMS = 4
@@ -274,4 +271,4 @@ class Vocabulary(Machine):
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 def test_personal_tags_do_what_the_model_says(database: str, tmp_path: Path) -> None:
-    run_machine(Vocabulary, database, tmp_path / "machine", examples=EXAMPLES, steps=STEPS)
+    run_machine(Vocabulary, database, tmp_path / "machine")

@@ -1,6 +1,5 @@
 """POSTs with an Idempotency-Key against a model: done once, answered equally, refused for another body, forgotten after a day."""
 
-import os
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,8 +17,6 @@ from tests import make
 from tests.client import by_key, client_of
 from tests.machine import Machine, run_machine
 
-EXAMPLES = int(os.environ.get("REFRACT_TEST_EXAMPLES", "12"))
-STEPS = int(os.environ.get("REFRACT_TEST_STEPS", "25"))
 GOOD = {"a": {"destination": "https://example.com/a"}, "b": {"destination": "https://example.com/b"}}
 BAD = {"destination": "no address"}
 
@@ -111,4 +108,4 @@ class Posts(Machine):
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 def test_posts_are_done_once(database: str, tmp_path: Path) -> None:
-    run_machine(Posts, database, tmp_path, examples=EXAMPLES, steps=STEPS)
+    run_machine(Posts, database, tmp_path)
