@@ -3,7 +3,9 @@
 import ast
 import importlib
 import pkgutil
-from types import ModuleType
+import signal
+import sys
+from types import FrameType, ModuleType
 
 
 def entries(folder: ModuleType) -> dict[str, str]:
@@ -29,11 +31,17 @@ def show(folder: ModuleType) -> None:
 
 
 def run(folder: ModuleType, name: str, arguments: list[str]) -> int:
-    """0 when it held, as a process's exit code; 2 when there is no such thing."""
+    """0 when it held, as a process's exit code; 2 when there is no such thing. Broken off, it still stops what it started."""
     name = name.replace("_", "-")
     if name not in entries(folder):
         print(f"There is no {name} in {folder.__name__}/. There are:")
         show(folder)
         return 2
     module = importlib.import_module(f"{folder.__name__}.{name.replace('-', '_')}")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
     return int(module.main(arguments))
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)

@@ -1,6 +1,10 @@
 """Whatever `make proof` and `make bench` list can be run: each has a description, and a `main` that takes the words after its name."""
 
 import ast
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -20,3 +24,39 @@ def test_it_can_be_run(folder: ModuleType, name: str) -> None:
     mains = [one for one in ast.parse(place.read_text()).body if isinstance(one, ast.FunctionDef) and one.name == "main"]
 
     assert [len(one.args.args) for one in mains] == [1]
+
+
+LONG = """
+import asyncio
+
+async def wait():
+    try:
+        print("began", flush=True)
+        await asyncio.sleep(60)
+    finally:
+        print("tidied up", flush=True)
+
+def main(arguments):
+    asyncio.run(wait())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_what_is_broken_off_stops_what_it_started(tmp_path: Path, number: int) -> None:
+    folder = tmp_path / "longer"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "long.py").write_text(LONG)
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    words = "import longer; from tools import catalogue; catalogue.run(longer, 'long', [])"
+
+    with subprocess.Popen(
+        [sys.executable, "-c", words], env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "began\n"
+        process.send_signal(number)
+        rest = process.stdout.read()
+
+    assert rest == "tidied up\n"
+    assert process.returncode != 0
