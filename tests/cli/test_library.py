@@ -5,10 +5,14 @@ import json
 import re
 from pathlib import Path
 
+from sqlalchemy import select
+
 from refract.core.runtime import running
 from refract.core.settings import Settings
+from refract.jobs.models import Job
 from refract.library import service
 from refract.library.enrich.material import Proposal, Suggested
+from refract.library.import_jobs import EndImport
 from refract.library.queries import locked_item
 from tests.cli.conftest import Run
 
@@ -36,6 +40,17 @@ def test_bookmarks_come_once_and_go_again(run: Run, tmp_path: Path) -> None:
     assert run("import", "rollback", "12").err == "There is no such import.\n"
     assert run("import", "rollback", "x").code == 2
     assert "rolled back" in run("import", "list").out
+
+
+def test_an_import_that_is_killed_does_not_run_for_ever(run: Run, data: Path) -> None:
+    run("import", "library", str(SAMPLES / "chrome.html"))
+
+    async def waiting() -> list[int]:
+        async with running(Settings(data_dir=data)) as rt, rt.db.read() as session:
+            ends = list(await session.scalars(select(Job).where(Job.kind == EndImport.kind)))
+            return [int((job.run_at - rt.clock.now()).total_seconds() // 3600) for job in ends]
+
+    assert asyncio.run(waiting()) == [23]
 
 
 def test_an_empty_library_says_what_to_do(run: Run) -> None:

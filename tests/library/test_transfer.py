@@ -13,13 +13,15 @@ from refract.core.types import Model
 from refract.identity.models import User
 from refract.library.capturing import recognise
 from refract.library.exporting import Format, library_as
-from refract.library.import_jobs import RollBackImport, RunImport, roll_back_import, run_import
-from refract.library.import_models import Import, ImportRow
-from refract.library.importing.bring import bring_batch
+from refract.library.import_jobs import ABANDONED, RollBackImport, RunImport, end_if_abandoned, roll_back_import, run_import
+from refract.library.import_models import Import, ImportRow, ImportStatus
+from refract.library.importing.bring import add_rows, begin, bring_batch
+from refract.library.importing.rows import Bookmark
 from refract.library.models import Item, ItemPage, ItemStatus, ItemTag
 from refract.library.search_models import ItemSearch
 from refract.library.shelf import items_matching
 from refract.tags.models import Tag
+from refract.work import worker
 from tests import make
 from tests.client import by_key, on_sqlite
 from tests.library.importing.test_formats import SAMPLES
@@ -105,6 +107,29 @@ async def test_an_import_can_be_stopped_and_goes_on_after_a_crash(
 
 
 @on_sqlite
+@pytest.mark.parametrize("to_the_end", [True, False])
+async def test_an_import_whose_command_was_killed_counts_as_stopped_a_day_later(
+    rt: Runtime, clock: ManualClock, ada: User, to_the_end: bool
+) -> None:
+    async with rt.db.write() as session:
+        one = await begin(session, rt, ada.id, "netscape", "bookmarks.html")
+        await end_if_abandoned(session, rt, one.id)
+        await add_rows(session, one, [Bookmark("bookmark 1", "https://example.com/soup")])
+    if to_the_end:
+        await run_import(rt, RunImport(import_id=one.id))
+
+    async def status() -> str:
+        async with rt.db.read() as session:
+            return (await session.get_one(Import, one.id)).status
+
+    clock.advance(ABANDONED.total_seconds() - 60)
+    await worker(rt).run_due()
+    assert await status() == (ImportStatus.DONE if to_the_end else ImportStatus.RUNNING)
+    clock.advance(120)
+    await worker(rt).run_due()
+    assert await status() == (ImportStatus.DONE if to_the_end else ImportStatus.STOPPED)
+
+
 async def test_a_roll_back_ends_an_import_and_removes_what_it_did(rt: Runtime, client: AsyncClient, as_ada: dict[str, str]) -> None:
     rows = [{"text": f"https://example.com/{number}", "tags": ["new"]} for number in range(250)]
     number = int((await client.post(IMPORTS, headers=as_ada, content=json.dumps(rows).encode())).json()["id"])

@@ -1,5 +1,6 @@
 """Imports and their roll-backs, batch by batch. Killed half-way, either goes on where it was."""
 
+from datetime import timedelta
 from typing import ClassVar
 
 from refract.core.db import WriteSession
@@ -9,10 +10,13 @@ from refract.jobs.payload import Payload
 from refract.jobs.queue import enqueue
 from refract.jobs.registry import handles
 from refract.jobs.schedule import Every
-from refract.library.importing.bring import bring_batch
+from refract.library.import_models import Import
+from refract.library.importing.bring import bring_batch, stop
 from refract.library.importing.rollback import roll_back_slice
 
 BREATH_SECONDS = 0.01
+ABANDONED = timedelta(days=1)
+"""No command takes that long: whatever did not end by then was killed."""
 
 
 class RunImport(Payload):
@@ -29,12 +33,24 @@ class RollBackImport(Payload):
     import_id: Id
 
 
+class EndImport(Payload):
+    """Say of an import that it goes no further, unless it has ended already."""
+
+    kind: ClassVar[str] = "library.end_import"
+    import_id: Id
+
+
 async def run_later(session: WriteSession, rt: Runtime, import_id: int) -> None:
     await enqueue(session, rt, RunImport(import_id=import_id))
 
 
 async def roll_back_later(session: WriteSession, rt: Runtime, import_id: int) -> None:
     await enqueue(session, rt, RollBackImport(import_id=import_id))
+
+
+async def end_if_abandoned(session: WriteSession, rt: Runtime, import_id: int) -> None:
+    """An import that no worker goes on with, but a command that may be killed."""
+    await enqueue(session, rt, EndImport(import_id=import_id), run_at=rt.clock.now() + ABANDONED)
 
 
 @handles(RunImport)
@@ -49,5 +65,13 @@ async def roll_back_import(rt: Runtime, job: RollBackImport) -> None:
         await rt.clock.sleep(BREATH_SECONDS)
 
 
-HANDLERS = (run_import, roll_back_import)
+@handles(EndImport)
+async def end_import(rt: Runtime, job: EndImport) -> None:
+    async with rt.db.write() as session:
+        one = await session.get(Import, job.import_id)
+        if one is not None:
+            await stop(session, one, rt.clock.now())
+
+
+HANDLERS = (run_import, roll_back_import, end_import)
 PERIODIC: tuple[Every, ...] = ()

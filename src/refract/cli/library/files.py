@@ -18,6 +18,7 @@ from refract.core.schema import read_id
 from refract.core.text import shown
 from refract.library.errors import ImportNotFound
 from refract.library.exporting import Format, library_as
+from refract.library.import_jobs import end_if_abandoned
 from refract.library.import_models import Import, ImportRow, RowOutcome
 from refract.library.importing import Kind, Row, open_rows
 from refract.library.importing.bring import BATCH, add_rows, begin, bring_batch, stop, try_out
@@ -162,6 +163,7 @@ class _Bringing:
             number = self._account.import_id
             if number is None:
                 number = (await begin(session, self._rt, self._user_id, self._kind(), self._name)).id
+                await end_if_abandoned(session, self._rt, number)
             one = await session.get_one(Import, number)
             first = one.total + 1
             await add_rows(session, one, rows)
