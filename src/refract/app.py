@@ -261,6 +261,8 @@ def _word_for(request: Request, error: Exception) -> RefractError:
         case RefractError():
             return error
         case RequestValidationError():
+            if not request.url.path.startswith("/api/") and any(one["loc"][:1] == ("path",) for one in error.errors()):
+                return NoSuchPage()  # an address with something else where an id belongs is nobody's
             return from_validation(error)
         case HTTPException():
             word = from_http(error, request)

@@ -74,6 +74,7 @@ class Row:
     """The body, or a function that makes one where no two requests may send the same."""
     form: Any = None
     """The same for a form."""
+    files: dict[str, tuple[str, bytes]] | None = None
     query: dict[str, str] | None = None
     last: bool = False
     """Whoever succeeds is gone afterwards, so everybody begins in a world of their own."""
@@ -178,6 +179,11 @@ ROWS: dict[str, Row] = {
     "POST /app/lists/add": Row(SIGNED_IN_WRITE, form={"url": "https://example.com/added"}),
     # -- the library in the browser
     "GET /app/library": Row(SIGNED_IN_READ),
+    "GET /app/library/imports": Row(SIGNED_IN_READ),
+    "POST /app/library/imports": Row(SIGNED_IN_WRITE, files={"file": ("mine.json", b'[{"text": "A thought."}]')}),
+    "GET /app/library/imports/{import_id}": Row(PRIVATE_READ),
+    "POST /app/library/imports/{import_id}/stop": Row(PRIVATE_WRITE),
+    "POST /app/library/imports/{import_id}/rollback": Row(PRIVATE_WRITE),
     "GET /app/library/{item_id}": Row(PRIVATE_READ),
     "POST /app/library/{item_id}": Row(PRIVATE_WRITE, form={"title": "From the matrix"}),
     "POST /app/library/{item_id}/discard": Row(PRIVATE_WRITE),
@@ -187,6 +193,9 @@ ROWS: dict[str, Row] = {
     "POST /app/items/{item_id}/undo": Row(PRIVATE_WRITE),
     "GET /app/tags/mine": Row(SIGNED_IN_READ),
     "POST /app/tags/mine/merge": Row(SIGNED_IN_WRITE),
+    "GET /app/tags/rules": Row(SIGNED_IN_READ),
+    "POST /app/tags/rules": Row(SIGNED_IN_WRITE, form={"pattern": "github.com", "tags": "code"}),
+    "POST /app/tags/rules/{rule_id}/delete": Row(PRIVATE_WRITE),
     "POST /app/tags/mine/{tag_id}": Row(PRIVATE_WRITE, form={"color": "#123456"}),
     "POST /app/tags/mine/{tag_id}/delete": Row(PRIVATE_WRITE),
     "POST /app/tags/mine/{tag_id}/undo": Row(PRIVATE_WRITE),

@@ -20,7 +20,7 @@ from refract.library import vocabulary
 from refract.library.enrich.material import Proposal
 from refract.library.importing import Bookmark
 from refract.library.importing.bring import add_rows, begin
-from refract.library.schemas import ItemCreate
+from refract.library.schemas import ItemCreate, RuleIn
 from refract.links import service as links
 from refract.links.access import Who as Standing
 from refract.links.blocking import block_domain
@@ -241,6 +241,12 @@ async def an_import(world: World) -> str:
         one = await begin(session, world.rt, world.owner.id, "refract", None)
         await add_rows(session, one, [Bookmark("item 1", "A thought.")])
         return str(one.id)
+
+
+@object_for("rule_id")
+async def a_rule(world: World) -> str:
+    async with world.rt.db.write() as session:
+        return str((await items.add_rule(session, world.rt, world.owner.id, RuleIn(pattern="example.com", tags=["object"]))).id)
 
 
 @object_for("item_id")

@@ -87,7 +87,7 @@ async def test_an_administrators_browser_needs_proof_too(rt: Runtime, app: Appli
             method, path = route.split(" ")
             if row.profile.outcomes[Who.OWNER_UNPROVEN] == FORBIDDEN and method != "GET":
                 response = await client.request(
-                    method, absent_path(path), headers=headers, json=row.body, data=row.fields, params=row.query
+                    method, absent_path(path), headers=headers, json=row.body, data=row.fields, files=row.files, params=row.query
                 )
                 assert response.status_code == 403, route
 
@@ -112,7 +112,7 @@ async def _fresh_session(world: World) -> World:
 async def _ask(client: AsyncClient, world: World, who: Who, route: str, path: str) -> Response:
     row: Row = ROWS[route]
     method, _, _ = route.partition(" ")
-    return await client.request(method, path, headers=world.headers[who], json=row.body, data=row.fields, params=row.query)
+    return await client.request(method, path, headers=world.headers[who], json=row.body, data=row.fields, files=row.files, params=row.query)
 
 
 def _is(response: Response, expected: Outcome) -> bool:

@@ -10,6 +10,9 @@ from typing import Any
 from refract.analytics.figures import Figures
 from refract.home.search import Hit, Kind
 from refract.jobs.models import Job
+from refract.library.import_models import Import, RowOutcome
+from refract.library.importing import Kind as FileKind
+from refract.library.importing.files import Trial, TriedRow
 from refract.library.reader import Reading
 from refract.library.shelf import Facets
 from refract.links.models import LinkState
@@ -423,6 +426,35 @@ READING = Reading(
 )  # fmt: skip
 MINE: dict[str, Any] = TAGS_PAGE | {"scope": "mine", "aliases": {"1": ["plans", "plan"]}}
 
+RULES = [
+    SimpleNamespace(id=1, pattern="github.com", tags=["code", HOSTILE]),
+    SimpleNamespace(id=2, pattern='"' + "espresso " * 25 + '"', tags=["coffee"]),
+]
+IMPORTS = [
+    Import(id=number, name=name, status=status, total=6000, created=1798, existing=1, refused=1, created_at=NOW, finished_at=ended)
+    for number, (name, status, ended) in enumerate(
+        [
+            ("bookmarks.html", "RUNNING", None),
+            (HOSTILE, "DONE", NOW),
+            ("x" * 255, "ROLLED_BACK", NOW),
+            (None, "ROLLING_BACK", None),
+            ("a", "STOPPED", NOW),
+        ]
+    )
+]
+TRIAL = Trial(
+    FileKind.NETSCAPE, 3, 1, 1, 1,
+    [
+        TriedRow(1, "bookmark 1", "https://example.com/", RowOutcome.CREATED, None, None),
+        TriedRow(2, "bookmark 2", "https://example.com/" + "long" * 40, RowOutcome.EXISTS, "The file has it twice.", 1),
+        TriedRow(3, "bookmark 3", HOSTILE, RowOutcome.REFUSED, "Only http and https addresses can be kept, not javascript:.", None),
+    ],
+)  # fmt: skip
+IMPORT: dict[str, Any] = {
+    "under_way": False, "done": 1800, "rows": TRIAL.rows, "outcome": "", "address": lambda **_: "/app/library/imports/1", **TURNING,
+}  # fmt: skip
+
+
 PAGES: dict[str, Page] = {
     "landing": page("landing.html", "Refract", path="/"),
     "landing-links-only": page("landing.html", "Refract", path="/", areas=["links", "settings"]),
@@ -519,6 +551,37 @@ PAGES: dict[str, Page] = {
     "tags-wrong": page(
         "tags.html", "Tags", ADA, path="/app/tags", tags=TAG_ROWS, most=1, q="", **(TAGS_PAGE | {"wrong": ("2", "x", "That tag exists.")})
     ),
+    "rules": page("rules.html", "Tags", ADA, path="/app/tags/rules", rules=RULES),
+    "rules-wrong": page(
+        "rules.html", "Tags", SAM, path="/app/tags/rules", rules=[], values={"pattern": "x"}, errors={"pattern": "No.", "tags": "No."}
+    ),
+    "imports": page("imports.html", "Import and export", ADA, path="/app/library/imports", imports=IMPORTS, **TURNING),
+    "imports-tried": page(
+        "imports.html",
+        "Import and export",
+        SAM,
+        path="/app/library/imports",
+        imports=[],
+        trial=TRIAL,
+        trial_name=HOSTILE,
+        trial_rows=TRIAL.rows[1:],
+        **TURNING,
+    ),
+    "imports-wrong": page(
+        "imports.html", "Import and export", SAM, path="/app/library/imports", imports=[], error="No such file.", **TURNING
+    ),
+    "import-running": page(
+        "import.html", "bookmarks.html", ADA, path="/app/library/imports/1", one=IMPORTS[0], **(IMPORT | {"under_way": True})
+    ),
+    "import-done": page("import.html", HOSTILE, ADA, path="/app/library/imports/2", one=IMPORTS[1], **IMPORT),
+    "import-refused": page(
+        "import.html", "x", SAM, path="/app/library/imports/2", one=IMPORTS[1], **(IMPORT | {"rows": [], "outcome": "REFUSED"})
+    ),
+    "import-gone": page("import.html", "x", SAM, path="/app/library/imports/3", one=IMPORTS[2], **(IMPORT | {"rows": []})),
+    "share": page(
+        "share.html", "Keep it", ADA, path="/app/share", text="https://example.com/" + "long" * 40, title=HOSTILE, shorten="/app/links/new"
+    ),
+    "share-thought": page("share.html", "Keep it", SAM, path="/app/share", text=HOSTILE, title="", shorten=None),
     "tags-mine": page("tags.html", "Tags", SAM, path="/app/tags/mine", areas=AREAS, tags=TAG_ROWS, most=1284, q="", **MINE),
     "library": page("library.html", "Library", ADA, path="/app/library", items=ITEMS, **LIBRARY),
     "library-filtered": page(

@@ -73,6 +73,58 @@ async def test_the_library_finds_reads_and_changes(visit: Visit) -> None:
     await expect(visit.page.locator(".prose")).to_contain_text("lazy dog")
 
 
+async def test_bookmarks_are_tried_out_imported_watched_and_taken_back(visit: Visit) -> None:
+    rows = [f'<DT><A HREF="https://example.com/moved/{number}" TAGS="moved in">Moved {number}</A>' for number in range(1500)]
+    rows.append('<DT><A HREF="javascript:void(0)">A script</A>')
+    file = "\n".join(["<!DOCTYPE NETSCAPE-Bookmark-file-1>", "<DL><p>", *rows, "</DL><p>"]).encode()
+    page = visit.page
+    await page.goto("/app/library")
+    await page.get_by_role("link", name="Import").click()
+    await page.locator("#field-file").set_input_files({"name": "moving.html", "mimeType": "text/html", "buffer": file})
+    await page.get_by_role("button", name="Try it out").click()
+    await expect(page.locator("#trial")).to_contain_text("Of 1,501 rows 1,500 would come")
+    await expect(page.locator("#trial")).to_contain_text("javascript")
+
+    await page.get_by_role("button", name="Import", exact=True).click()  # the file is still chosen
+    await expect(page.get_by_role("heading", name="moving.html")).to_be_visible()
+    await expect(page.locator("#progress")).to_contain_text("Done", timeout=60_000)  # without anybody loading the page again
+    await expect(page.locator("#progress")).to_contain_text("1,501 of 1,501")
+    await page.get_by_role("link", name=re.compile("Refused")).click()
+    await expect(page.get_by_role("row")).to_have_count(2)
+    assert "moved in" in (await visit.ask("GET", "/app/library?q=moved")).text
+
+    await page.get_by_text("Take it back").click()
+    await page.get_by_role("button", name="Remove them").click()
+    await expect(page.locator("#progress")).to_contain_text("Taken back", timeout=60_000)
+    assert "moved in" not in (await visit.ask("GET", "/app/library?q=moved")).text
+
+
+async def test_a_rule_is_made_and_what_it_proposes_is_filed_without_asking(visit: Visit) -> None:
+    page = visit.page
+    await page.goto("/app/tags/mine")
+    await page.get_by_role("link", name="Rules").click()
+    await page.get_by_label("Saved from").fill('"locomotive"')
+    await page.get_by_role("textbox", name="Tags").fill("railways")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("list", name="Rules")).to_contain_text("railways")
+    await page.goto("/app/settings")
+    await page.get_by_label("File what I save without asking").select_option(label="By my own rules alone")
+    await page.get_by_role("button", name="Save profile").click()
+    assert (await visit.ask("POST", "/api/v1/items", text="A locomotive is heavy.")).status_code == 201
+    for _ in range(60):
+        if "railways" in (await visit.ask("GET", "/app/library?q=locomotive")).text:
+            break
+        await page.wait_for_timeout(500)
+    assert "railways" in (await visit.ask("GET", "/app/library?q=locomotive")).text
+
+    await page.goto("/app/settings")
+    await page.get_by_label("File what I save without asking").select_option(label="Never: I look at everything")
+    await page.get_by_role("button", name="Save profile").click()
+    await page.goto("/app/tags/rules")
+    await page.get_by_role("button", name="Remove the rule").click()
+    await expect(page.get_by_role("list", name="Rules")).to_have_count(0)
+
+
 async def test_tags_are_merged_by_keyboard_and_by_dragging_and_taken_back(visit: Visit) -> None:
     await _keep(visit, "One.", "colour")
     await _keep(visit, "Two.", "color")

@@ -239,4 +239,4 @@ async def test_browsers_get_a_keyword_with_suggestions_and_an_app_to_install(vis
     for icon in manifest["icons"]:
         assert (await visit.ask("GET", icon["src"], stranger=True)).status_code == 200
     shared = await visit.ask("GET", f"{manifest['share_target']['action']}?text=Look https://example.com/s")
-    assert "destination=https%3A%2F%2Fexample.com%2Fs" in shared.headers["location"]
+    assert "destination=https%3A%2F%2Fexample.com%2Fs" in shared.text

@@ -123,10 +123,22 @@ async def test_the_profile_form_keeps_what_was_typed_and_says_what_is_wrong(rt: 
     form = {"nickname": "Countess", "bio": "", "avatar_url": "javascript:alert(1)", "time_zone": "Europe/Berlin", "language": "zh"}
     wrong = await client.post("/app/settings/profile", headers=browser, data=form)
     assert (wrong.status_code, "Countess" in wrong.text, "field-error" in wrong.text) == (422, True, True)
-    right = await client.post("/app/settings/profile", headers=browser, data=form | {"avatar_url": ""})
+    for sure in ("0.4", "certain"):
+        unsure = await client.post("/app/settings/profile", headers=browser, data=form | {"avatar_url": "", "auto_confirm": sure})
+        assert (unsure.status_code, "field-error" in unsure.text) == (422, True)
+    right = await client.post("/app/settings/profile", headers=browser, data=form | {"avatar_url": "", "auto_confirm": "0.8"})
+    assert right.status_code == 303
+    assert 'value="0.8" selected' in (await client.get("/app/settings", headers=browser)).text
+    assert (await client.post("/app/settings/profile", headers=browser, data=form | {"avatar_url": ""})).status_code == 303
+    assert 'value="0.8" selected' in (await client.get("/app/settings", headers=browser)).text, "a form without the field leaves it alone"
+    await client.patch("/api/v1/me", headers=browser, json={"preferences": {"auto_confirm": 0.75}})
+    assert 'value="0.75" selected' in (await client.get("/app/settings", headers=browser)).text, "also what no list offers"
+    right = await client.post("/app/settings/profile", headers=browser, data=form | {"avatar_url": "", "auto_confirm": "never"})
     assert right.status_code == 303
     unsure = await client.post("/app/settings/delete", headers=browser, data={"confirm": "yes"})
     assert (unsure.status_code, "Type delete" in unsure.text) == (422, True)
     async with rt.db.read() as reading:
         row = await reading.get_one(User, ada.id)
-    assert (row.nickname, row.preferences) == ("Countess", {"language": "zh", "time_zone": "Europe/Berlin", "suggestions": False})
+    assert (row.nickname, row.preferences) == ("Countess", {
+        "language": "zh", "time_zone": "Europe/Berlin", "suggestions": False, "auto_confirm": None,
+    })  # fmt: skip

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from refract.analytics.pages import today
 from refract.core.page import Cursors
-from refract.home import browser, omnibox
+from refract.home import browser, omnibox, sharing
 from refract.identity.actors import MaybeActor, MaybeReader
 from refract.identity.rendering import respond
 from refract.library.queries import count_pending
@@ -59,4 +59,4 @@ async def api_docs(request: Request, actor: MaybeActor) -> Response:
     return respond(request, actor, "api_docs.html", page_title="API", chapters=chapters(document), paragraphs=paragraphs)
 
 
-ROUTERS = (router, omnibox.router, browser.router)
+ROUTERS = (router, omnibox.router, browser.router, sharing.router)

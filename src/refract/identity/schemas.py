@@ -68,6 +68,8 @@ class ProfileForm(BaseModel):
     language: str = "en"
     time_zone: str = "UTC"
     suggestions: bool = False
+    auto_confirm: str | None = None
+    """A confidence, or `never`; absent leaves the choice as it is."""
 
 
 class Me(Output):

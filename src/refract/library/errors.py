@@ -35,6 +35,10 @@ class NoSuchPerson(NotFound):
     """There is no such person."""
 
 
+class RuleNotFound(NotFound):
+    """There is no such rule."""
+
+
 class ImportNotFound(NotFound):
     """There is no such import."""
 

@@ -35,7 +35,9 @@ async def settings_page(request: Request, actor: Reader, rt: Rt) -> Response:
 @router.post("/app/settings/profile")
 async def change_profile(request: Request, actor: Writer, rt: Rt, form: Annotated[ProfileForm, Form()]) -> Response:
     """What a person says about themselves. An empty field clears what was there."""
-    preferences = {"language": form.language, "time_zone": form.time_zone, "suggestions": form.suggestions}
+    preferences: dict[str, Any] = {"language": form.language, "time_zone": form.time_zone, "suggestions": form.suggestions}
+    if form.auto_confirm is not None:
+        preferences["auto_confirm"] = None if form.auto_confirm == "never" else form.auto_confirm
     typed = {name: getattr(form, name).strip() or None for name in ("nickname", "bio", "avatar_url")}
     try:
         changes = ProfilePatch.model_validate({**typed, "preferences": preferences})

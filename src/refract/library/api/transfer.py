@@ -1,37 +1,27 @@
 """Bringing bookmarks along, and taking the library away."""
 
-import asyncio
-import io
 from datetime import datetime
 from typing import Annotated
 
 from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
-from sqlalchemy import select
 
-from refract.core.db import ReadSession
-from refract.core.page import Cursors, InvalidCursor, Page, after
+from refract.core.page import Cursors, InvalidCursor
 from refract.core.schema import Id, Output
-from refract.core.text import shown
-from refract.identity import audit
 from refract.identity.actors import Reader, Writer
 from refract.library.edge import ASKING
 from refract.library.errors import ImportNotFound, ImportNotOpen
 from refract.library.exporting import MEDIA_TYPES, Format, library_as
-from refract.library.import_jobs import roll_back_later, run_later
-from refract.library.import_models import Import, ImportRow, ImportStatus, RowOutcome
-from refract.library.importing import Kind, Row, open_rows
-from refract.library.importing.bring import add_rows, begin, stop, try_out
-from refract.library.importing.judging import Earlier
-from refract.library.importing.rollback import begin_rollback
+from refract.library.import_models import Import, ImportStatus, RowOutcome
+from refract.library.importing import Kind
+from refract.library.importing.bring import stop
+from refract.library.importing.files import Trial, begin_file, my_import, my_imports, read_file, rows_of, take_back, try_file
 from refract.links.importing import UnreadableFile
 from refract.web.problems import BodyTooLarge, problems
 from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
 
 router = api_router("/library", "library")
-_SLICE = 500
-MOST_TOLD = 1_000
 _FILE = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}}
 
 
@@ -94,32 +84,21 @@ async def import_file(
     idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
 ) -> ImportBegun:
     """Bring bookmarks: the body is the file. Rows become items in the background; addresses that are here already are left alone."""
-    body = await request.body()
-    rows, found = await asyncio.to_thread(_read, body, kind)
-    now = rt.clock.now()
+    file = await read_file(await request.body(), kind)
     if dry_run:
         response.status_code = 200
         async with rt.db.read() as session:
-            return await _tried(session, actor.user.id, rows, found, name, now)
+            return _tried(await try_file(session, actor.user.id, file, rt.clock.now()), name, rt.clock.now())
     async with rt.db.write() as session:
-        one = await begin(session, rt, actor.user.id, found, name)
-        for start in range(0, len(rows), _SLICE):
-            await add_rows(session, one, rows[start : start + _SLICE])
-        await run_later(session, rt, one.id)
-        await audit.note(session, rt, "library.import", actor=actor.user, target=str(one.id))
+        one = await begin_file(session, rt, actor.user, file, name)
         return ImportBegun(**_shown(one).model_dump(), rows=[])
 
 
 @router.get("/imports", responses=problems(*ASKING, InvalidCursor))
 async def list_imports(actor: Reader, rt: Rt, limit: Limit = PAGE, cursor: Cursor = None) -> ImportPage:
     """My imports, the latest first."""
-    question, cursors = ["imports", actor.user.id], Cursors(rt.secret)
-    wanted = select(Import).where(Import.user_id == actor.user.id)
-    if cursor:
-        wanted = wanted.where(after([Import.id], cursors.read(question, cursor), descending=True))
     async with rt.db.read() as session:
-        rows = list(await session.scalars(wanted.order_by(Import.id.desc()).limit(limit + 1)))
-    page: Page[Import] = cursors.page(question, rows, limit, lambda one: [one.id])
+        page = await my_imports(session, Cursors(rt.secret), actor.user.id, limit, cursor)
     return ImportPage(items=[_shown(one) for one in page.items], next_cursor=page.next_cursor)
 
 
@@ -127,7 +106,7 @@ async def list_imports(actor: Reader, rt: Rt, limit: Limit = PAGE, cursor: Curso
 async def read_import(import_id: Id, actor: Reader, rt: Rt) -> ImportOut:
     """How far an import is."""
     async with rt.db.read() as session:
-        return _shown(await _mine(session, actor.user.id, import_id))
+        return _shown(await my_import(session, actor.user.id, import_id))
 
 
 @router.get("/imports/{import_id}/rows", responses=problems(*ASKING, ImportNotFound, InvalidCursor))
@@ -140,16 +119,9 @@ async def list_import_rows(
     outcome: Annotated[RowOutcome | None, Query(description="Only rows of which this became.")] = None,
 ) -> ImportRows:
     """What became of each row, in the order of the file."""
-    question, cursors = ["import", import_id, outcome], Cursors(rt.secret)
-    wanted = select(ImportRow).where(ImportRow.import_id == import_id)
-    if outcome is not None:
-        wanted = wanted.where(ImportRow.outcome == outcome)
-    if cursor:
-        wanted = wanted.where(after([ImportRow.number], cursors.read(question, cursor), descending=False))
     async with rt.db.read() as session:
-        await _mine(session, actor.user.id, import_id)
-        rows = list(await session.scalars(wanted.order_by(ImportRow.number).limit(limit + 1)))
-    page: Page[ImportRow] = cursors.page(question, rows, limit, lambda row: [row.number])
+        await my_import(session, actor.user.id, import_id)
+        page = await rows_of(session, Cursors(rt.secret), import_id, outcome, limit, cursor)
     return ImportRows(items=[ImportRowOut.model_validate(row) for row in page.items], next_cursor=page.next_cursor)
 
 
@@ -162,7 +134,7 @@ async def stop_import(
 ) -> ImportOut:
     """Go no further with an import; what is done stays. Bring the file again to go on."""
     async with rt.db.write() as session:
-        return _shown(await stop(session, await _mine(session, actor.user.id, import_id), rt.clock.now()))
+        return _shown(await stop(session, await my_import(session, actor.user.id, import_id), rt.clock.now()))
 
 
 @router.post("/imports/{import_id}/rollback", status_code=202, responses=problems(*ASKING, ImportNotFound, ImportNotOpen))
@@ -174,10 +146,7 @@ async def roll_back_import(
 ) -> ImportOut:
     """Remove every item that an import brought, and the tags that came with it alone. It ends an import that is running."""
     async with rt.db.write() as session:
-        one = await begin_rollback(session, await _mine(session, actor.user.id, import_id), rt.clock.now())
-        await roll_back_later(session, rt, import_id)
-        await audit.note(session, rt, "library.import_rolled_back", actor=actor.user, target=str(import_id))
-        return _shown(one)
+        return _shown(await take_back(session, rt, actor.user, import_id))
 
 
 @router.get("/export", response_class=StreamingResponse, responses=problems(*ASKING))
@@ -193,33 +162,11 @@ async def export_library(
     return StreamingResponse(pieces, media_type=MEDIA_TYPES[format], headers=headers)
 
 
-def _read(body: bytes, kind: Kind) -> tuple[list[Row], Kind]:
-    rows = open_rows(io.BytesIO(body), kind)
-    return list(rows), rows.kind
-
-
-async def _tried(session: ReadSession, user_id: int, rows: list[Row], kind: Kind, name: str | None, now: datetime) -> ImportBegun:
-    earlier = Earlier()
-    told: list[ImportRowOut] = []
-    outcomes: list[RowOutcome] = []
-    for start in range(0, len(rows), _SLICE):
-        some = rows[start : start + _SLICE]
-        verdicts = await try_out(session, user_id, some, earlier, now)
-        outcomes += [verdict.outcome for verdict in verdicts]
-        for number, (row, verdict) in enumerate(zip(some, verdicts, strict=True), start=start + 1):
-            if len(told) < MOST_TOLD:
-                told.append(ImportRowOut(number=number, place=row.where, shown=shown(row.text, 200), outcome=verdict.outcome,
-                                         why=verdict.why, item_id=verdict.item_id))  # fmt: skip
-    created, existing, refused = (outcomes.count(one) for one in (RowOutcome.CREATED, RowOutcome.EXISTS, RowOutcome.REFUSED))
-    return ImportBegun(id=None, kind=kind, name=name, status=None, total=len(rows), created=created, existing=existing, refused=refused,
-                       waiting=0, created_at=now, finished_at=None, rows=told)  # fmt: skip
-
-
-async def _mine(session: ReadSession, user_id: int, import_id: int) -> Import:
-    one = await session.scalar(select(Import).where(Import.id == import_id, Import.user_id == user_id))
-    if one is None:
-        raise ImportNotFound
-    return one
+def _tried(trial: Trial, name: str | None, now: datetime) -> ImportBegun:
+    return ImportBegun(
+        id=None, kind=trial.kind, name=name, status=None, total=trial.total, created=trial.created, existing=trial.existing,
+        refused=trial.refused, waiting=0, created_at=now, finished_at=None, rows=[ImportRowOut.model_validate(row) for row in trial.rows],
+    )  # fmt: skip
 
 
 def _shown(one: Import) -> ImportOut:

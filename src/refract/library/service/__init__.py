@@ -7,12 +7,13 @@ from refract.library.service.enrichment import begin_enrichment, failed, give_ba
 from refract.library.service.hold import Held, hold
 from refract.library.service.leaving import erase_person, export_person
 from refract.library.service.review import confirm, decide, discard, retry
-from refract.library.service.rules import set_rules
+from refract.library.service.rules import add_rule, remove_rule, set_rules
 from refract.library.service.undo import undo
 
 __all__ = [
     "Held",
     "Made",
+    "add_rule",
     "begin_enrichment",
     "capture",
     "change",
@@ -27,6 +28,7 @@ __all__ = [
     "hold",
     "may_write",
     "proposed",
+    "remove_rule",
     "retry",
     "set_rules",
     "store_page",

@@ -1,7 +1,6 @@
 """The form of a link, new or known: a page of its own, and the same form in a drawer. It says beforehand where a go-link will lead."""
 
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 from fastapi import Query, Request
 from pydantic import ValidationError
@@ -44,13 +43,6 @@ Typed = Annotated[str, Query(max_length=10_000)]
 async def new_link_page(request: Request, actor: Writer, rt: Rt, destination: Typed = "", name: Typed = "", title: Typed = "") -> Response:
     """An empty form, or one that a bookmarklet or a shared page has begun to fill in."""
     return show_form(request, actor, rt, values={"destination": destination, "name": name.removeprefix("/"), "title": title[:200]})
-
-
-@router.get("/app/share")
-async def shared_page(actor: Writer, url: Typed = "", text: Typed = "", title: Typed = "") -> Response:  # noqa: ARG001 - it guards
-    """What a phone shares with us: an address, or a text with one in it."""
-    address = url or next((word for word in text.split() if word.startswith(("https://", "http://"))), text)
-    return RedirectResponse(f"/app/links/new?{urlencode({'destination': address[:2048], 'title': title[:200]})}", 303)
 
 
 @router.post("/app/links")
