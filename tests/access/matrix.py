@@ -188,6 +188,7 @@ ROWS: dict[str, Row] = {
     "POST /app/library/{item_id}": Row(PRIVATE_WRITE, form={"title": "From the matrix"}),
     "POST /app/library/{item_id}/discard": Row(PRIVATE_WRITE),
     "GET /app/review": Row(SIGNED_IN_READ),
+    "GET /app/review/waiting": Row(SIGNED_IN_READ),
     "POST /app/review/{item_id}": Row(PRIVATE_WRITE, form={"act": "discard"}),
     "POST /app/items": Row(SIGNED_IN_WRITE, form={"text": "A thought from the matrix."}),
     "POST /app/items/{item_id}/undo": Row(PRIVATE_WRITE),

@@ -85,6 +85,9 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
             {"name": name, "available": name != "roadmap", "reason": None, "detail": f"The name “{name}” is already in use."}
         )
 
+    async def waiting(_: Request) -> Response:
+        return HTMLResponse(env.get_template("fragments/waiting.html").render(number=120))
+
     async def how_far(_: Request) -> Response:
         return show(PAGES["import-running"])
 
@@ -105,6 +108,7 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         Route("/app/omnibox", options),
         Route("/app/links/try", tried),
         Route("/app/links/look", looked),
+        Route("/app/review/waiting", waiting),
         Route("/app/library/imports/0", how_far),
         Route("/api/v1/names/{name}", named),
         Route("/manifest.webmanifest", manifest),

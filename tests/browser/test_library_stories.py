@@ -31,6 +31,8 @@ async def test_ten_items_are_reviewed_by_keyboard_only(visit: Visit) -> None:
     for number in range(THOUGHTS):
         answer = await visit.ask("POST", "/api/v1/items", text=f"Thought {number} about engines: they burn fuel.")
         assert answer.status_code == 201
+    await visit.page.goto("/app/links")
+    await expect(visit.page.locator(".rail .badge")).to_contain_text(str(THOUGHTS))  # on a page that has nothing to do with it
     await visit.page.goto("/app/review")
     for _ in range(60):  # until the assistant has described them all
         if not await visit.page.locator("[data-queue] .tone-accent").count():

@@ -11,7 +11,7 @@ from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.actors import Reader, Writer
-from refract.identity.rendering import respond
+from refract.identity.rendering import respond, respond_part
 from refract.identity.visitors import Actor
 from refract.library import queries, service
 from refract.library.cards import cards_of
@@ -30,6 +30,14 @@ SURE = 0.5
 @router.get("/app/review")
 async def review_page(request: Request, actor: Reader, rt: Rt, item: Annotated[str, Query(max_length=20)] = "") -> Response:
     return await _deck(request, actor, rt, item)
+
+
+@router.get("/app/review/waiting")
+async def how_many_wait(request: Request, actor: Reader, rt: Rt) -> Response:
+    """The number beside the library's name, for pages that have nothing else to do with it."""
+    async with rt.db.read() as session:
+        number = await queries.count_pending(session, actor.user.id)
+    return respond_part(request, actor, "fragments/waiting.html", number=number)
 
 
 @router.post("/app/review/{item_id}")

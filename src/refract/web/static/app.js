@@ -281,6 +281,10 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 document.addEventListener("htmx:sendError", () => say({ message: "The server did not answer. Look before you try again.", kind: "wrong" }));
 
+// How much waits for review, on pages that do not know. Nobody misses the number of a page they have left already.
+const waiting = $("[data-waiting]");
+if (waiting) fetch(waiting.dataset.waiting).then(async (answer) => { if (answer.ok) waiting.innerHTML = await answer.text(); }, () => {});
+
 if (/Mac|iPhone|iPad/.test(navigator.platform)) for (const key of $$("[data-mod]")) key.textContent = "⌘";
 
 // Days begin where the visitor is: the server asks for nothing more than the name of the zone.
