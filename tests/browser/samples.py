@@ -416,7 +416,8 @@ CHIPS = [
 ]
 FACETS = Facets(3, {"ARTICLE": 2, "NOTE": 1}, 1, [(TAG_ROWS[0], 12), (TAG_ROWS[1], 1)])
 LIBRARY: dict[str, Any] = {
-    "facets": FACETS, "tag": None, "kind": "", "untagged": False, "q": "", "filtered": False, "approximate": False, "waiting": 3,
+    "facets": FACETS, "tag": None, "kind": "", "untagged": False, "discarded": False, "q": "", "filtered": False,
+    "approximate": False, "waiting": 3,
     "review_waiting": 3, "address": lambda **changes: "/app/library?" + "&".join(changes), "next_url": None, "first_url": None,
 }  # fmt: skip
 NO_FACETS = Facets(0, {"ARTICLE": 0, "NOTE": 0}, 0, [])
@@ -603,6 +604,17 @@ PAGES: dict[str, Page] = {
     ),
     "library-nothing-found": page(
         "library.html", "Library", SAM, path="/app/library", items=[], **(LIBRARY | {"filtered": True, "q": "x"})
+    ),
+    "library-discarded": page(
+        "library.html", "Library", ADA, path="/app/library", items=ITEMS, **(LIBRARY | {"discarded": True, "filtered": True})
+    ),
+    "library-none-discarded": page(
+        "library.html",
+        "Library",
+        SAM,
+        path="/app/library",
+        items=[],
+        **(LIBRARY | {"facets": NO_FACETS, "discarded": True, "filtered": True}),
     ),
     "library-waiting": page("library.html", "Library", SAM, path="/app/library", items=[], **(LIBRARY | {"facets": NO_FACETS})),
     "review": page("review.html", "Review", ADA, path="/app/review", queue=QUEUE, item=QUEUE[0], chips=CHIPS, waiting=3, busy=False),

@@ -4,6 +4,7 @@ import pytest
 from httpx import AsyncClient, Response
 from sqlalchemy import func, select
 
+from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.library.import_jobs import RollBackImport, RunImport, roll_back_import, run_import
@@ -81,6 +82,29 @@ async def test_no_file_at_all_is_asked_for(client: AsyncClient, browser: dict[st
     for fields in ({"files": {"file": ("", b"", "application/octet-stream")}}, {"data": {"kind": "auto"}}):
         nothing = await client.post(IMPORTS, headers=browser, **fields)
         assert (nothing.status_code, "Choose a file" in nothing.text) == (422, True)
+
+
+@on_sqlite
+async def test_what_is_discarded_lies_there_and_comes_back(
+    rt: Runtime, client: AsyncClient, browser: dict[str, str], clock: ManualClock
+) -> None:
+    made = await client.post("/api/v1/items", headers=browser, json={"text": "A thought about steam.", "enrich": False})
+    item = f"/app/library/{made.json()['id']}"
+    away = {"discarded": "true"}
+    assert "Nothing is put away" in (await client.get("/app/library", headers=browser, params=away)).text
+    assert (await client.post(f"{item}/discard", headers=browser)).status_code == 303
+    assert "about steam" not in (await client.get("/app/library", headers=browser)).text
+    assert "about steam" in (await client.get("/app/library", headers=browser, params=away)).text
+    assert "Bring back" in (await client.get(item, headers=browser)).text
+
+    undo = f"/app/items/{made.json()['id']}/undo"
+    assert (await client.post(undo, headers=browser)).status_code == 303
+    assert "about steam" in (await client.get("/app/library", headers=browser)).text
+    assert (await client.post(f"{item}/discard", headers=browser)).status_code == 303
+    clock.advance(25 * 3600)
+    late = await client.post(undo, headers=browser)
+    assert (late.status_code, late.headers["location"]) == (303, item)
+    assert "about steam" not in (await client.get("/app/library", headers=browser)).text
 
 
 @on_sqlite

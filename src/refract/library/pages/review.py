@@ -83,9 +83,14 @@ async def _decided(rt: Runtime, actor: Actor, item_id: int, act: str, typed: dic
 @router.post("/app/items/{item_id}/undo")
 async def undo_item(item_id: Id, actor: Writer, rt: Rt) -> Response:
     """Take back the latest decision and show the item again."""
-    async with holding(rt, actor, item_id) as held:
-        await service.undo(held)
-        waits, name = held.item.pending, held.item.title or held.item.text
+    try:
+        async with holding(rt, actor, item_id) as held:
+            await service.undo(held)
+            waits, name = held.item.pending, held.item.title or held.item.text
+    except Conflict as refused:
+        response = RedirectResponse(f"/app/library/{item_id}", 303)
+        flash.say(response, rt, refused.message, kind="note")
+        return response
     response = RedirectResponse(f"/app/review?item={item_id}" if waits else f"/app/library/{item_id}", 303)
     flash.say(response, rt, f"“{name[:80]}” is as it was.")
     return response

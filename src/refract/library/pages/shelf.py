@@ -16,7 +16,7 @@ from refract.identity.visitors import Actor
 from refract.library import queries, service
 from refract.library.capturing import split
 from refract.library.cards import cards_of
-from refract.library.models import ItemType
+from refract.library.models import ItemStatus, ItemType
 from refract.library.schemas import ItemCreate
 from refract.library.shelf import Shelf, facets_of, page_of_items
 from refract.web import flash
@@ -37,10 +37,12 @@ async def library_page(  # noqa: PLR0913, PLR0917 - each filter is one
     tag: Words = None,
     type: Annotated[str, Query(max_length=20)] = "",  # noqa: A002 - what the filter is called
     untagged: bool = False,
+    discarded: bool = False,
 ) -> Response:
-    """What I keep, the newest first, or what matches."""
+    """What I keep, the newest first, or what matches; or what I have put away."""
     kind = ItemType(type) if type in list(ItemType) else None
-    shelf = Shelf(actor.user.id, type=kind, tags=(tag,) if tag else (), untagged=untagged, q=q or None)
+    state = ItemStatus.DISCARDED if discarded else ItemStatus.ARCHIVED
+    shelf = Shelf(actor.user.id, state, type=kind, tags=(tag,) if tag else (), untagged=untagged, q=q or None)
     return await _page(request, actor, rt, shelf, cursor)
 
 
@@ -71,7 +73,11 @@ async def _page(
         facets = await facets_of(session, shelf)
         waiting = await queries.count_pending(session, actor.user.id)
     tag = shelf.tags[0] if shelf.tags else None
-    kept = {"q": shelf.q, "tag": tag, "type": shelf.type.value if shelf.type else None, "untagged": "true" if shelf.untagged else None}
+    discarded = shelf.state is ItemStatus.DISCARDED
+    kept = {
+        "q": shelf.q, "tag": tag, "type": shelf.type.value if shelf.type else None, "untagged": "true" if shelf.untagged else None,
+        "discarded": "true" if discarded else None,
+    }  # fmt: skip
     return respond(
         request,
         actor,
@@ -83,6 +89,7 @@ async def _page(
         tag=tag,
         kind=shelf.type.value if shelf.type else "",
         untagged=shelf.untagged,
+        discarded=discarded,
         q=shelf.q or "",
         filtered=any(kept.values()),
         approximate=page.approximate,
