@@ -8,6 +8,7 @@ from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.library.import_jobs import RollBackImport, RunImport, roll_back_import, run_import
+from refract.library.importing.files import MOST_TOLD
 from refract.library.models import Item
 from refract.library.schemas import MOST_RULES
 from tests import make
@@ -58,6 +59,14 @@ async def test_bookmarks_are_tried_out_brought_watched_and_taken_back(rt: Runtim
     assert ("Taken back" in (await client.get(page, headers=browser)).text, await count(rt)) == (True, 0)
     again = await client.post(f"{page}/rollback", headers=browser)
     assert again.status_code == 303, "twice is once, and says so"
+
+
+@on_sqlite
+async def test_a_trial_tells_of_what_would_not_come_however_late_in_the_file(client: AsyncClient, browser: dict[str, str]) -> None:
+    rows = [f'<DT><A HREF="https://example.com/{number}">About {number}</A>' for number in range(MOST_TOLD)]
+    rows.append('<DT><A HREF="javascript:void(0)">The last one</A>')
+    tried = await upload(client, browser, "\n".join(["<!DOCTYPE NETSCAPE-Bookmark-file-1>", *rows]).encode(), try_out="true")
+    assert (tried.status_code, "The last one" in tried.text, "About 0" in tried.text) == (200, True, False)
 
 
 @on_sqlite
