@@ -556,20 +556,21 @@ PAGES: dict[str, Page] = {
     "rules-wrong": page(
         "rules.html", "Tags", SAM, path="/app/tags/rules", rules=[], values={"pattern": "x"}, errors={"pattern": "No.", "tags": "No."}
     ),
-    "imports": page("imports.html", "Import and export", ADA, path="/app/library/imports", imports=IMPORTS, **TURNING),
+    "imports": page("imports.html", "Import and export", ADA, path="/app/library/imports", imports=IMPORTS, most=4_000_000, **TURNING),
     "imports-tried": page(
         "imports.html",
         "Import and export",
         SAM,
         path="/app/library/imports",
         imports=[],
+        most=4_000_000,
         trial=TRIAL,
         trial_name=HOSTILE,
         trial_rows=TRIAL.rows[1:],
         **TURNING,
     ),
     "imports-wrong": page(
-        "imports.html", "Import and export", SAM, path="/app/library/imports", imports=[], error="No such file.", **TURNING
+        "imports.html", "Import and export", SAM, path="/app/library/imports", imports=[], most=4_000_000, error="No such file.", **TURNING
     ),
     "import-running": page(
         "import.html", "bookmarks.html", ADA, path="/app/library/imports/1", one=IMPORTS[0], **(IMPORT | {"under_way": True})

@@ -27,6 +27,8 @@ HERE = "/app/library/imports"
 PER_PAGE = 50
 TOLD = 50
 """Rows of a trial that a page shows, of those that would not come."""
+ROUND_A_FILE = 8 * 1024
+"""Bytes of a form beside the file in it, at most."""
 UNDER_WAY = (ImportStatus.RUNNING, ImportStatus.ROLLING_BACK)
 
 
@@ -129,6 +131,7 @@ async def _page(request: Request, actor: Actor, rt: Runtime, cursor: str | None,
         status=status,
         page_title="Import and export",
         imports=page.items,
+        most=rt.settings.max_body_bytes - ROUND_A_FILE,
         review_waiting=waiting,
         next_url=f"{HERE}?{urlencode({'cursor': page.next_cursor})}" if page.next_cursor else None,
         first_url=HERE if cursor else None,
