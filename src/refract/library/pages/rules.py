@@ -20,6 +20,7 @@ from refract.web.toolkit import Rt, page_router
 
 router = page_router()
 HERE = "/app/tags/rules"
+_MISSING = {"pattern": "Write a host, or words in quotes; 255 characters at most.", "tags": "Name at least one tag, and ten at most."}
 
 
 @router.get("/app/tags/rules")
@@ -37,7 +38,7 @@ async def add_rule(
         wish = RuleIn.model_validate({"pattern": pattern, "tags": [name.strip() for name in tags.split(",") if name.strip()]})
         async with rt.db.write() as session:
             added = await service.add_rule(session, rt, actor.user.id, wish)
-            said = f"Saved from {added.pattern} will be proposed as {', '.join(added.tags)}."
+            said = f"{added.pattern} is proposed as {', '.join(added.tags)} from now on."
     except ValidationError as wrong:
         named = {str(one["loc"][0]) for one in wrong.errors()}
         errors = {name: words for name, words in _MISSING.items() if name in named}
@@ -48,9 +49,6 @@ async def add_rule(
     response = RedirectResponse(HERE, 303)
     flash.say(response, rt, said)
     return response
-
-
-_MISSING = {"pattern": "Write a host, or words in quotes; 255 characters at most.", "tags": "Name at least one tag, and ten at most."}
 
 
 @router.post("/app/tags/rules/{rule_id}/delete")
