@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from refract.core.ids import MAX_ID, decode, encode
 from refract.core.text import fold
 from refract.names.errors import InvalidSlug, SlugReserved
-from refract.names.grammar import SEED_WORDS, Reserved, check, name_key, spellings
+from refract.names.grammar import SEED_WORDS, SIGN_IN_WORDS, Reserved, check, is_sensitive_name, name_key, spellings
 from refract.names.models import Kind
 
 RESERVED = Reserved.with_paths(
@@ -168,3 +168,32 @@ def test_there_are_at_most_2048_spellings_and_none_beyond_63_bits() -> None:
 def test_seed_001_the_code_of_the_seeds_example_id_is_right() -> None:
     assert encode(123456789012345678) == "97qS0b7N2m"
     assert 123456789012345678 in spellings("97qs0b7n2m", 0, MAX_ID)
+
+
+@pytest.mark.parametrize("word", ["rest", "Rest", *SIGN_IN_WORDS, "SignIn", "Sign_In"])
+def test_nobody_is_given_a_name_that_reads_like_our_own_pages(word: str) -> None:
+    """Security finding 2: `signin` and `sign-in` were free for everybody."""
+    with pytest.raises(SlugReserved):
+        check(word, Kind.LINK, RESERVED)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("signin", "sign-in", "password-reset", "sso", "account", "security", "abuse", "terms", "privacy", "contact", "about", "home"),
+        *("careers", "it-support", "vpn", "admin-login", "company-login", "Company_Login", "companylogin", "reset-password", "loginpage"),
+    ],
+)
+def test_names_that_promise_a_page_of_the_operator_are_sensitive(name: str) -> None:
+    """Security finding 2: strangers could publish all of these (`abuse` refuses them to strangers)."""
+    assert is_sensitive_name(name)
+
+
+@pytest.mark.parametrize("name", ["roadmap", "blog-index", "blogindex", "reading-list", "team-lunch", "homepage-redesign", "q3-plan"])
+def test_ordinary_names_are_not_sensitive(name: str) -> None:
+    assert not is_sensitive_name(name)
+
+
+@pytest.mark.parametrize("name", ["vpn", "careers", "password-reset"])
+def test_people_with_an_account_may_use_sensitive_names(name: str) -> None:
+    assert check(name, Kind.LINK, RESERVED) == name

@@ -44,8 +44,21 @@ SEED_WORDS = (
     "manifest.webmanifest",
     ".well-known",
     "ready",
+    "rest",
 )
 """Words that no name may be, whether a route uses them today or not."""
+
+SIGN_IN_WORDS = ("log-in", "logon", "log-out", "sign-in", "signin", "sign-out", "signout", "sign-up", "register-account", "admin-login")
+"""Other spellings of our own sign-in pages: no new name may be one, but names given before keep working."""
+
+_SENSITIVE_WORDS = frozenset({
+    "about", "abuse", "account", "accounts", "admin", "administrator", "auth", "authenticate", "bank", "billing", "careers", "contact",
+    "credential", "credentials", "home", "hr", "imprint", "invoice", "it-support", "jobs", "legal", "login", "logout", "mfa", "oauth",
+    "official", "otp", "passkey", "passwd", "password", "passwords", "payment", "payments", "payroll", "phishing", "privacy", "recover",
+    "recovery", "refund", "register", "secure", "security", "signin", "signup", "sso", "staff", "support", "terms", "token", "unlock",
+    "verification", "verify", "vpn", "wallet", "webmail",
+})  # fmt: skip
+_SENSITIVE_STEMS = ("login", "logon", "signin", "password", "passwort", "verify")
 
 _LINK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
 _LIST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{2,39}")
@@ -63,6 +76,9 @@ def possible_key(typed: str) -> str | None:
     """The comparison key of what was typed, if a name could have it: most of what strangers ask for never needs a query."""
     key = name_key(typed) if len(typed) <= LONGEST_LINK_NAME else ""
     return key if _KEY.fullmatch(key) else None
+
+
+_SIGN_IN_KEYS = frozenset(name_key(word) for word in SIGN_IN_WORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +99,27 @@ class Reserved:
 
 def check(name: str, kind: Kind, reserved: Reserved) -> str:
     """The comparison key of a name that may be wished for, or an error that says what is wrong with it."""
-    if name in reserved:
+    if name in reserved or name_key(name) in _SIGN_IN_KEYS:
         raise SlugReserved(name=shown(name))
     why = _why_not_a_link_name(name) if kind is Kind.LINK else _why_not_a_list_name(name)
     if why:
         raise InvalidSlug(name=shown(name), why=why)
     return name_key(name)
+
+
+def is_sensitive_name(name: str) -> bool:
+    """Return whether a name promises a sign-in, support or legal page of the operator, such as `company-login`.
+
+    Accounts may use such names (`/vpn`, `/careers`), because somebody answers for them; strangers and kept codes of imports may not.
+    """
+    key = name_key(name)
+    solid = key.replace("-", "")
+    return (
+        key in _SIGN_IN_KEYS
+        or not _SENSITIVE_WORDS.isdisjoint((key, solid, *key.split("-")))
+        or solid.startswith(_SENSITIVE_STEMS)
+        or solid.endswith(_SENSITIVE_STEMS)
+    )
 
 
 def could_be_code(key: str) -> bool:
