@@ -1,0 +1,99 @@
+"""CPU time of single callbacks on an event loop, for tests that bound what one request may cost everybody else.
+
+    with measure_loop_cpu() as cpu:
+        await client.post(…)
+    cpu.assert_below(MAX_CALLBACK_SECONDS)
+
+It counts `thread_time` round every handle that a plain asyncio loop runs, so other processes and threads on a busy machine
+do not count. uvloop runs its handles in C and is not measured: serve the application on asyncio's own loop in such a test.
+Warm up first: what is imported, compiled or connected once per process is no cost of a request.
+"""
+
+import asyncio
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CoroutineType
+from typing import Any
+from unittest.mock import patch
+
+MAX_CALLBACK_SECONDS = 0.020
+"""CPU seconds that one callback may use on behalf of a stranger (SPEC-2, section 14)."""
+
+_KEPT = 5
+
+
+@dataclass(order=True, frozen=True, slots=True)
+class SlowCallback:
+    """A callback with its CPU seconds, and where its coroutine stands afterwards."""
+
+    seconds: float
+    description: str
+
+
+@dataclass(slots=True)
+class LoopCpu:
+    """The callbacks that have run, and the slowest of them, slowest first."""
+
+    callbacks: int = 0
+    total: float = 0.0
+    slowest: list[SlowCallback] = field(default_factory=list)
+
+    @property
+    def longest(self) -> float:
+        return self.slowest[0].seconds if self.slowest else 0.0
+
+    def add(self, seconds: float, callback: Any) -> None:
+        self.callbacks += 1
+        self.total += seconds
+        if len(self.slowest) < _KEPT or seconds > self.slowest[-1].seconds:
+            self.slowest.append(SlowCallback(seconds, _describe(callback)))
+            self.slowest.sort(reverse=True)
+            del self.slowest[_KEPT:]
+
+    def assert_below(self, seconds: float = MAX_CALLBACK_SECONDS) -> None:
+        """Fail if one callback has used more CPU than this, and name the slowest."""
+        assert self.callbacks, "no callback was measured: is this another event loop?"
+        listed = "\n".join(f"{slow.seconds * 1000:8.1f} ms  {slow.description}" for slow in self.slowest)
+        assert self.longest <= seconds, f"a callback used over {seconds * 1000:.0f} ms of CPU:\n{listed}"
+
+
+@contextmanager
+def measure_loop_cpu() -> Iterator[LoopCpu]:
+    """Measure every callback of asyncio's own loops while the block runs.
+
+    Garbage of what ran before is collected first and what survives is frozen, so that a collection inside the block costs
+    what the block made, as it does in a server.
+    """
+    measured = LoopCpu()
+    run = asyncio.Handle._run
+
+    def timed(handle: asyncio.Handle) -> None:
+        callback = handle._callback  # type: ignore[attr-defined]  # the handle forgets it as it runs
+        began = time.thread_time()
+        try:
+            run(handle)
+        finally:
+            measured.add(time.thread_time() - began, callback)
+
+    gc.collect()
+    gc.freeze()
+    try:
+        with patch.object(asyncio.Handle, "_run", timed):
+            yield measured
+    finally:
+        gc.unfreeze()
+
+
+def _describe(callback: Any) -> str:
+    task = getattr(callback, "__self__", None)
+    if not isinstance(task, asyncio.Task):
+        return repr(callback)[:300]
+    coroutine: Any = task.get_coro()
+    places = []
+    while isinstance(coroutine, CoroutineType):
+        places.append(f"{coroutine.__qualname__}:{coroutine.cr_frame.f_lineno if coroutine.cr_frame else 'done'}")
+        coroutine = coroutine.cr_await
+    return f"{task.get_name()} {' > '.join(places)}"[:600]
