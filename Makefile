@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+RUNS   := $(VENV)/.runs
 ARGS   ?=
 NAME   ?=
 
@@ -28,14 +29,19 @@ help:  ## Say what there is
 	@echo "make TARGET, with TARGET one of:"
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-run: $(READY)  ## Set up and serve Refract on SQLite; prints the address and a sign-in link
+run: $(RUNS)  ## Set up and serve Refract on SQLite; prints the address and a sign-in link
 	$(BIN)/refract serve $(ARGS)
 
-setup: $(READY)  ## Only make the environment (.venv); every other target does so too
+setup: $(RUNS)  ## Only make the environment that `make run` needs (.venv)
 
-$(READY): requirements.lock pyproject.toml
+# What runs and what is needed to work on it are two locks; the second holds all of the first.
+$(RUNS): requirements.lock tools/environment.py
 	$(PYTHON) -m tools.environment $(VENV)
 	@touch $@
+
+$(READY): requirements.lock requirements-dev.lock tools/environment.py
+	$(PYTHON) -m tools.environment --dev $(VENV)
+	@touch $@ $(RUNS)
 
 test: check  ## Everything: lint, types, ladder, then all tests against real PostgreSQL, MariaDB, Redis and Chromium
 	$(BIN)/python -m tools.model $(VENV)/model
@@ -66,8 +72,12 @@ screens: $(READY)  ## Photograph every screen in a real browser
 docs: $(READY)  ## Write the generated reference pages again
 	$(BIN)/python -m tools.docs $(ARGS)
 
-lock: .uv/bin/uv  ## Resolve the dependencies of pyproject.toml again into requirements.lock
-	.uv/bin/uv export --format requirements-txt --no-header --no-emit-project --all-groups --quiet --upgrade > requirements.lock.new
+EXPORT := .uv/bin/uv export --format requirements-txt --no-header --no-emit-project --quiet
+
+lock: .uv/bin/uv  ## Resolve pyproject.toml again into requirements.lock (what runs) and requirements-dev.lock (and the tools)
+	$(EXPORT) --all-groups --upgrade > requirements-dev.lock.new
+	$(EXPORT) --no-default-groups > requirements.lock.new
+	mv requirements-dev.lock.new requirements-dev.lock
 	mv requirements.lock.new requirements.lock
 
 .uv/bin/uv:

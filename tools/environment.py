@@ -1,10 +1,15 @@
-"""Make .venv: the locked dependencies, checked by hash, and Refract itself in editable form.
+"""Virtual environments: locked dependencies, checked by hash, and Refract itself.
 
-`python3 -m tools.environment .venv`. Safe to run again. Written so that an old python3 can still read it and say what is wrong.
+    python3 -m tools.environment .venv                 what runs, from requirements.lock; Refract is read from src/
+    python3 -m tools.environment --dev .venv           the same and the development tools, from requirements-dev.lock
+    python3 -m tools.environment --copy /opt/refract   what runs, with a copy of Refract: the checkout may go away
+
+Safe to run again. Written so that an old python3 can still read it and say what is wrong.
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -12,11 +17,21 @@ from pathlib import Path
 
 from tools import packages
 
-OLDEST = (3, 11)
+MIN_PYTHON = (3, 11)
+RUNTIME_LOCK = "requirements.lock"
+DEVELOPMENT_LOCK = "requirements-dev.lock"
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+SCRIPT = """#!{python}
+import sys
+
+from refract.cli import main
+
+sys.exit(main())
+"""
 
 
-def create(where: Path) -> None:
-    """A virtual environment with pip, getting Debian's separate package for it if that is what is missing."""
+def create_environment(where: Path) -> None:
+    """Make a virtual environment with pip, installing Debian's separate package for it if that is missing."""
     make = [sys.executable, "-m", "venv", str(where)]
     if _try(make):
         return
@@ -34,25 +49,45 @@ def _try(command: list[str]) -> bool:
     return done.returncode == 0
 
 
-def install(where: Path) -> None:
-    """Everything comes from requirements.lock, the build backend too, so nothing unpinned is ever fetched."""
+def install_dependencies(where: Path, lock: str) -> None:
+    """Install a lock. It is complete (tests/tools/test_locks.py), so nothing is resolved again, and nothing unpinned is fetched."""
     pip = [str(where / "bin/python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
     print("Installing the locked dependencies …", file=sys.stderr, flush=True)
-    subprocess.run([*pip, "--require-hashes", "-r", "requirements.lock"], check=True)
-    subprocess.run([*pip, "--no-build-isolation", "--no-deps", "--editable", "."], check=True)
+    subprocess.run([*pip, "--no-deps", "--require-hashes", "-r", str(SOURCE.parent / lock)], check=True)
+
+
+def install_refract(where: Path, *, copy: bool) -> None:
+    """Put the package on the path and write bin/refract, which is all that a build backend would do."""
+    python = (where / "bin/python").absolute()
+    ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    library = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
+    shutil.rmtree(library / "refract", ignore_errors=True)
+    (library / "refract.pth").unlink(missing_ok=True)
+    if copy:
+        shutil.copytree(SOURCE / "refract", library / "refract", ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        (library / "refract.pth").write_text(f"{SOURCE}\n")
+    script = where / "bin/refract"
+    script.write_text(SCRIPT.format(python=python))
+    script.chmod(0o755)
 
 
 def main() -> None:
-    if sys.version_info < OLDEST:
+    if sys.version_info < MIN_PYTHON:
         found = ".".join(str(part) for part in sys.version_info[:3])
         sys.exit(f"Refract needs Python 3.11 or newer; python3 is {found}. Name another one with: make PYTHON=/path/to/python3.12 …")
-    where = Path(sys.argv[1] if len(sys.argv) > 1 else ".venv")
-    if not (where / "bin/pip").exists():
-        create(where)
+    parser = argparse.ArgumentParser(prog="python3 -m tools.environment")
+    parser.add_argument("where", type=Path, nargs="?", default=Path(".venv"))
+    parser.add_argument("--dev", action="store_true", help="install the development tools too")
+    parser.add_argument("--copy", action="store_true", help="copy Refract instead of reading it from src/")
+    given = parser.parse_args()
+    if not (given.where / "bin/pip").exists():
+        create_environment(given.where)
     try:
-        install(where)
-    except subprocess.CalledProcessError as error:
-        sys.exit(error.returncode)
+        install_dependencies(given.where, DEVELOPMENT_LOCK if given.dev else RUNTIME_LOCK)
+    except subprocess.CalledProcessError as exc:
+        sys.exit(exc.returncode)
+    install_refract(given.where, copy=given.copy)
 
 
 if __name__ == "__main__":
