@@ -19,7 +19,7 @@ def test_refract_is_installed_without_a_build_backend(tmp_path: Path, copy: bool
     environment.install_refract(where, copy=copy)  # and once more, the other way
 
     bare = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    ask = [where / "bin/python", "-c", "import refract; print(refract.__file__)"]
+    ask = [str(where / "bin/python"), "-c", "import refract; print(refract.__file__)"]
     found = Path(subprocess.run(ask, check=True, capture_output=True, text=True, env=bare, cwd=tmp_path).stdout.strip())
     assert found.is_relative_to(where if copy else environment.SOURCE)
     assert (found.parent / "web/static").is_dir()
