@@ -2,10 +2,13 @@
 
 Refract has no switch for any of this. A proof puts the folder on the path of the server it starts and names a directory in
 PROOF_FAULTS; while there is a file `feed` in it, reading the feed of changes fails on SQLite, and with `store` everything does.
+With PROOF_CALLBACKS the server runs on Python's own event loop, and every callback that uses over 10 ms of CPU is a line in that file.
 """
 
+import asyncio
 import os
 import sqlite3
+import time
 from sqlite3 import dbapi2
 from typing import Any
 
@@ -45,5 +48,29 @@ def _faulty_connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
     return connection
 
 
+_CALLBACKS = os.environ.get("PROOF_CALLBACKS")
+LONG_CALLBACK_SECONDS = 0.01
+_run_handle: Any = asyncio.Handle._run  # noqa: SLF001 - the one place that every callback passes
+
+
+def _timed_run(handle: Any) -> None:
+    began = time.thread_time()
+    _run_handle(handle)
+    used = time.thread_time() - began
+    if used > LONG_CALLBACK_SECONDS:
+        what = f"{used:.6f} {handle!r}".replace("\n", " ")
+        with open(str(_CALLBACKS), "a") as file:  # noqa: PTH123 - as early and as plain as can be
+            file.write(f"{what}\n")
+
+
+def _probe_callbacks() -> None:
+    import uvloop  # noqa: PLC0415 - only where it is replaced
+
+    setattr(uvloop, "run", asyncio.run)  # noqa: B010 - its type is another
+    setattr(asyncio.Handle, "_run", _timed_run)  # noqa: B010 - the same
+
+
+if _CALLBACKS:
+    _probe_callbacks()
 if _SWITCHES:
     sqlite3.connect = dbapi2.connect = _faulty_connect  # type: ignore[assignment]
