@@ -20,10 +20,8 @@ from refract.analytics.figures import Figures, add_up
 from refract.analytics.frames import LINK_CLICK
 from refract.analytics.grains import DAY, moment_of, second_of, start_of
 from refract.analytics.models import ClickEvent
-from refract.analytics.reading import rows_of
-from refract.analytics.state import state_of
+from refract.analytics.stats import Question, link_stats
 from refract.core.errors import Unavailable
-from refract.core.rows import slices
 from refract.core.runtime import Runtime
 from refract.links.models import Link, LinkTotals
 
@@ -120,22 +118,20 @@ async def totals_that_differ(rt: Runtime) -> int:
 
 
 async def rollups_that_differ(rt: Runtime) -> int:
-    """Links and UTC days whose roll-ups are not the number of their clicks, people and bots apart."""
+    """Count the links and UTC days whose statistics differ from their clicks, people and bots apart."""
     async with rt.db.read() as session:
-        state = await state_of(session)
         found = await session.execute(select(ClickEvent.target_id, ClickEvent.kind, ClickEvent.at, ClickEvent.bot))
         events = Counter((row.target_id, row.kind, f"{row.at:%Y-%m-%d}", row.bot) for row in found)
-        links = {(target, kind) for target, kind, _, _ in events}
-        first = start_of(DAY, second_of(await session.scalar(select(func.min(ClickEvent.at))) or rt.clock.now()))
-        ends = first, second_of(rt.clock.now()) // 900 * 900 + 900
-        counted: Counter[tuple[int, int, str, bool]] = Counter()
-        for kind in {kind for _, kind in links}:
-            targets = sorted(target for target, its in links if its == kind)
-            for some in slices(targets):
-                for row in await rows_of(session, state, kind, some, [ends], visitors=False, parts=False):
-                    day = f"{moment_of(row.start):%Y-%m-%d}"
-                    counted[row.target_id, kind, day, False] += row.people
-                    counted[row.target_id, kind, day, True] += row.bots
+        oldest = await session.scalar(select(func.min(ClickEvent.at))) or rt.clock.now()
+    first = moment_of(start_of(DAY, second_of(oldest)))
+    asked = Question(first, moment_of(second_of(rt.clock.now()) // 900 * 900 + 900))
+    counted: Counter[tuple[int, int, str, bool]] = Counter()
+    for target, kind in {(target, kind) for target, kind, _, _ in events}:
+        async with rt.db.read() as session:
+            for point in (await link_stats(session, target, asked, rt.clock.now(), kind=kind)).series:
+                day = f"{point.at:%Y-%m-%d}"
+                counted[target, kind, day, False] += point.clicks
+                counted[target, kind, day, True] += point.bots
     return sum(1 for key in events.keys() | counted.keys() if events[key] != counted[key])
 
 

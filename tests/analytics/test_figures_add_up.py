@@ -1,4 +1,4 @@
-"""Whatever traffic comes, and whatever happens meanwhile, the figures equal a count by hand: on three databases."""
+"""Statistics equal a count by hand, whatever traffic comes and whatever happens meanwhile: on three databases."""
 
 import random
 import shutil
@@ -8,15 +8,16 @@ from pathlib import Path
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from refract.analytics import closing, parts, reading, salts
+from refract.analytics import closing, salts, stats
 from refract.analytics.cover import State
 from refract.analytics.figures import add_up
 from refract.analytics.frames import ENTRY_CLICK, LINK_CLICK, PREFETCH, PRIVATE
-from refract.analytics.grains import second_of
+from refract.analytics.grains import moment_of, second_of
 from refract.analytics.ingest import Ingester
-from refract.analytics.reading import Counts, RollupRow
 from refract.analytics.spool import Spool, segment_name
 from refract.analytics.state import state_of
+from refract.analytics.stats import Granularity, Question
+from refract.analytics.stats.rows import FIRST_MOMENT
 from tests.analytics import traffic
 from tests.analytics.traffic import Counted, SaltModel, Sent
 from tests.machine import Machine, run_machine
@@ -25,6 +26,7 @@ NODE = "here"
 TARGETS = (7, 8)
 KINDS = (LINK_CLICK, ENTRY_CLICK)
 HOUR, DAY = 3600, 86_400
+ZONES = ("UTC", "Asia/Kathmandu", "America/St_Johns", "Pacific/Auckland")
 AGES = st.one_of(
     st.integers(0, 2 * HOUR),
     st.integers(0, 2 * DAY),
@@ -114,39 +116,90 @@ class Figures(Machine):
         self.run(salts.destroy_old(self.rt))
 
     @precondition(lambda self: self.counted and not self.waiting)
-    @rule(seed=st.integers(0, 1 << 30))
-    def figures_are_read(self, seed: int) -> None:
+    @rule(seed=st.integers(0, 1 << 30), zone=st.sampled_from(ZONES))
+    def figures_are_read(self, seed: int, zone: str) -> None:
         chance = random.Random(seed)
         state = self.run(self._state())
-        first = max(state.quarters_from, min(click.at for click in self.counted)) // 900
-        edges = sorted(chance.randint(first, self.now // 900 + 1) * 900 for _ in range(2))
+        end = self.now // 900 * 900 + 900
+        first = max(state.quarters_from, FIRST_MOMENT, min(click.at for click in self.counted)) // 900
+        edges = sorted(chance.randint(first, max(first, end // 900)) * 900 for _ in range(2))
+        ranges = [
+            (edges[0], edges[1]),
+            (state.quarters_from, end),
+            (state.days_from, state.quarters_from),
+            (state.months_from, state.days_from),
+        ]
         for target in TARGETS:
             for kind in KINDS:
-                self._compare(target, kind, edges[0], edges[1])
-                self._compare(target, kind, state.quarters_from, self.now // 900 * 900 + 900)
-                self._compare(target, kind, state.days_from, state.quarters_from)
-                self._compare(target, kind, state.months_from, state.days_from, uniques=False)
+                for since, until in ranges:
+                    begin = max(since, FIRST_MOMENT)
+                    if begin < until:
+                        self._compare_breakdowns(target, kind, begin, until)
+                self._compare_series(target, kind, Question(moment_of(edges[0]), moment_of(end), tz=zone))
+                self._compare_series(target, kind, Question(moment_of(FIRST_MOMENT), moment_of(end), tz=zone))
+                whole = Question(moment_of(FIRST_MOMENT), moment_of(end), Granularity.MONTH, zone)
+                self._compare_series(target, kind, whole)
 
-    def _compare(self, target: int, kind: int, begin: int, end: int, *, uniques: bool = True) -> None:
-        if begin >= end:
-            return
-        rows = self.run(self._rows(target, kind, begin, end))
-        clicks = [click for click in self.counted if (click.sent.target, click.sent.kind) == (target, kind) and begin <= click.at < end]
-        found, wanted = reading.counts(rows), traffic.counts(clicks)
-        assert found[:3] == wanted[:3]
-        assert not uniques or found.uniques == wanted.uniques
-        summed: parts.Parts = {}
-        for row in rows:
-            parts.add(summed, parts.decode(row.parts))
-        assert parts.breakdowns(summed) == traffic.breakdowns(clicks, NODE)
+    def _clicks(self, target: int, kind: int, begin: int, end: int) -> list[Counted]:
+        mine = [click for click in self.counted if (click.sent.target, click.sent.kind) == (target, kind)]
+        return [click for click in mine if begin <= click.at < end]
+
+    def _compare_series(self, target: int, kind: int, asked: Question) -> None:
+        """Every point that has data holds what happened in it, and together they are the totals."""
+        found = self.run(self._stats(target, kind, asked))
+        state = self.run(self._state())
+        ends = [*(second_of(point.at) for point in found.series[1:]), second_of(found.end)]
+        known = [(point, end) for point, end in zip(found.series, ends, strict=True) if not point.no_data]
+        for point, end in known:
+            wanted = traffic.counts(self._clicks(target, kind, second_of(point.at), end))
+            assert (point.clicks, point.bots) == (wanted.people, wanted.bots)
+            if second_of(point.at) >= state.days_from:
+                assert point.uniques == wanted.uniques
+        if known:
+            begin, end = second_of(known[0][0].at), known[-1][1]
+            wanted = traffic.counts(self._clicks(target, kind, begin, end))
+            assert (found.totals.clicks, found.totals.bots) == (wanted.people, wanted.bots)
+            assert begin < state.days_from or found.totals.uniques == wanted.uniques
+
+    def _compare_breakdowns(self, target: int, kind: int, begin: int, end: int) -> None:
+        clicks = self._clicks(target, kind, begin, end)
+        wanted, people = traffic.breakdowns(clicks, NODE), traffic.counts(clicks).people
+        asked = Question(moment_of(begin), moment_of(end))
+        for dimension in stats.DIMENSIONS:
+            found = self.run(self._breakdown(target, kind, dimension, asked))
+            assert {share.value: share.clicks for share in found.items} == wanted[dimension]
+            assert (found.other, found.total, found.without) == (0, sum(wanted[dimension].values()), people - found.total)
+
+    @precondition(lambda self: self.counted and not self.waiting)
+    @rule(zone=st.sampled_from(ZONES))
+    def a_dashboard_is_opened(self, zone: str) -> None:
+        """It reads less than the single questions do, and says the same."""
+        for target in TARGETS:
+            for kind in KINDS:
+                asked = Question(tz=zone)
+                found = self.run(self._dashboard(target, kind, asked))
+                assert found.stats == self.run(self._stats(target, kind, asked))
+                begin, end = second_of(found.stats.begin), second_of(found.stats.end)
+                wanted = traffic.breakdowns(self._clicks(target, kind, begin, end), NODE)
+                for dimension, shown in found.breakdowns.items():
+                    assert {share.value: share.clicks for share in shown.items}.items() <= wanted[dimension].items()
+                    assert shown.total == sum(wanted[dimension].values())
 
     async def _state(self) -> State:
         async with self.rt.db.read() as session:
             return await state_of(session)
 
-    async def _rows(self, target: int, kind: int, begin: int, end: int) -> list[RollupRow]:
+    async def _stats(self, target: int, kind: int, asked: Question) -> stats.Stats:
         async with self.rt.db.read() as session:
-            return await reading.rows_of(session, await state_of(session), kind, [target], [(begin, end)])
+            return await stats.link_stats(session, target, asked, self.clock.now(), kind=kind)
+
+    async def _dashboard(self, target: int, kind: int, asked: Question) -> stats.Dashboard:
+        async with self.rt.db.read() as session:
+            return await stats.dashboard(session, target, asked, self.clock.now(), kind=kind)
+
+    async def _breakdown(self, target: int, kind: int, dimension: str, asked: Question) -> stats.Breakdown:
+        async with self.rt.db.read() as session:
+            return await stats.link_breakdown(session, target, dimension, asked, self.clock.now(), limit=1000, kind=kind)
 
     @invariant()
     def nothing_drifts(self) -> None:
@@ -158,7 +211,3 @@ class Figures(Machine):
 def test_figures_equal_a_count_by_hand(database: str, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     run_machine(Figures, database, tmp_path / "data", examples=12, steps=14)
-
-
-def test_counts_of_nothing_are_nought() -> None:
-    assert reading.counts([]) == Counts(0, 0, 0, 0)

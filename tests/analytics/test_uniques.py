@@ -8,18 +8,20 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from refract.analytics import closing, parts, reading, salts, sketches
+from refract.analytics import closing, salts, sketches, stats
 from refract.analytics.frames import LINK_CLICK, frame
-from refract.analytics.grains import DAY, QUARTER, SECONDS, second_of, start_of
+from refract.analytics.grains import DAY, QUARTER, SECONDS, moment_of, second_of, start_of
 from refract.analytics.ingest import Ingester
 from refract.analytics.models import ClickRollup, VisitorSalt
 from refract.analytics.salts import Salts
 from refract.analytics.sketches import Sketch
 from refract.analytics.spool import Spool
-from refract.analytics.state import state_of
+from refract.analytics.stats import Counts, Question
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
+from refract.identity.models import User
 from refract.links.models import LinkTotals
+from tests import make
 
 LINK = 42
 
@@ -35,9 +37,25 @@ def spooled(root: Path, frames: list[bytes]) -> None:
     spool.close()
 
 
-async def counted(rt: Runtime, targets: list[int], begin: int, end: int) -> reading.Counts:
+async def counted(rt: Runtime, begin: int, end: int, *, link: int = LINK) -> Counts:
+    """Return the totals of one link, as its page shows them."""
+    asked = Question(moment_of(begin), moment_of(end))
     async with rt.db.read() as session:
-        return reading.counts(await reading.rows_of(session, await state_of(session), LINK_CLICK, targets, [(begin, end)]))
+        return (await stats.link_stats(session, link, asked, moment_of(end))).totals
+
+
+async def counted_for(rt: Runtime, owner: User, begin: int, end: int) -> Counts:
+    """Return the totals over all links of a person."""
+    asked = Question(moment_of(begin), moment_of(end))
+    async with rt.db.read() as session:
+        return (await stats.overview(session, owner.id, asked, moment_of(end))).totals
+
+
+async def plant(rt: Runtime, number: int) -> tuple[User, list[int]]:
+    """Make a person with so many links."""
+    async with rt.db.write() as session:
+        ada = await make.person(session, rt)
+        return ada, [(await make.link(session, rt, ada)).id for _ in range(number)]
 
 
 @pytest.mark.parametrize("visitors", [1, 200, 201, 999])
@@ -91,8 +109,8 @@ async def test_processes_and_restarts_change_nothing(rt: Runtime, clock: ManualC
     seen = {visitor for turn in range(6) for number in range(3) for visitor in everybody[turn * 50 + number * 20 :][:120]}
 
     for _ in range(2):
-        found = await counted(rt, [LINK], day, day + SECONDS[DAY])
-        assert (found.people, found.uniques) == (6 * 3 * 120, len(seen))
+        found = await counted(rt, day, day + SECONDS[DAY])
+        assert (found.clicks, found.uniques) == (6 * 3 * 120, len(seen))
         await closing.close_hours(rt)
 
 
@@ -101,13 +119,14 @@ async def test_ingesters_at_the_same_time_lose_nobody(
 ) -> None:
     monkeypatch.setattr("refract.analytics.ingest.BATCH", 20)
     day = start_of(DAY, second_of(clock.now()))
+    ada, links = await plant(rt, 3)
     for number in range(4):
-        spooled(tmp_path / str(number), [visit(rt, number * 30 + visitor, LINK + visitor % 3) for visitor in range(100)])
+        spooled(tmp_path / str(number), [visit(rt, number * 30 + visitor, links[visitor % 3]) for visitor in range(100)])
 
     await asyncio.gather(*(Ingester(rt, tmp_path / str(number)).apply_all() for number in range(4)))
 
-    found = await counted(rt, [LINK, LINK + 1, LINK + 2], day, day + SECONDS[DAY])
-    assert (found.people, found.uniques) == (400, 190)
+    found = await counted_for(rt, ada, day, day + SECONDS[DAY])
+    assert (found.clicks, found.uniques) == (400, 190)
     async with rt.db.read() as session:
         totals = (await session.scalars(select(LinkTotals).order_by(LinkTotals.link_id))).all()
     assert [row.total_clicks for row in totals] == [136, 132, 132]
@@ -115,14 +134,15 @@ async def test_ingesters_at_the_same_time_lose_nobody(
 
 async def test_a_visitor_of_two_links_is_one_and_of_two_days_is_two(rt: Runtime, clock: ManualClock, tmp_path: Path) -> None:
     day = start_of(DAY, second_of(clock.now()))
+    ada, (first, second) = await plant(rt, 2)
     ingester = Ingester(rt, tmp_path / "spool")
     for _ in range(2):
-        spooled(tmp_path / "spool", [visit(rt, 1), visit(rt, 1), visit(rt, 1, 43)])
+        spooled(tmp_path / "spool", [visit(rt, 1, first), visit(rt, 1, first), visit(rt, 1, second)])
         await ingester.apply_all()
         clock.advance(SECONDS[DAY])
 
-    assert (await counted(rt, [LINK, 43], day, day + 2 * SECONDS[DAY]))[::3] == (6, 2)
-    assert (await counted(rt, [LINK], day, day + SECONDS[DAY]))[::3] == (2, 1)
+    assert await counted_for(rt, ada, day, day + 2 * SECONDS[DAY]) == Counts(clicks=6, uniques=2)
+    assert await counted(rt, day, day + SECONDS[DAY], link=first) == Counts(clicks=2, uniques=1)
 
 
 async def test_a_salt_is_shared_for_48_hours_and_then_destroyed(rt: Runtime, clock: ManualClock) -> None:
@@ -163,15 +183,14 @@ async def test_beyond_a_thousand_values_the_rest_is_other(rt: Runtime, clock: Ma
     await Ingester(rt, tmp_path / "spool").apply_all()
     clock.advance(2 * 3600)
 
-    for grain in (QUARTER, DAY):
+    asked = Question(moment_of(day), moment_of(day + SECONDS[DAY]))
+    for _ in ("quarters", "the whole day"):
         async with rt.db.read() as session:
-            rows = await reading.rows_of(session, await state_of(session), LINK_CLICK, [LINK], [(day, day + SECONDS[DAY])])
-        (row,) = rows
-        values = parts.breakdowns(parts.decode(row.parts))["referrers"]
-        assert len(values) == 1001
-        assert values["often.example"] == 3
-        assert sum(values.values()) == row.people == 1203
-        assert row.grain == grain
+            found = await stats.link_breakdown(session, LINK, "referrers", asked, clock.now(), limit=2000)
+        assert len(found.items) == 1000
+        assert (found.items[0].value, found.items[0].clicks) == ("often.example", 3)
+        assert found.total == 1203
+        assert found.other == 1203 - sum(share.clicks for share in found.items)
         await closing.close_hours(rt)
 
 

@@ -3,12 +3,12 @@
 from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from iptocc import country_code
 
 from refract.analytics.frames import PREFETCH, PRIVATE, frame
 from refract.analytics.parts import DIMENSIONS
-from refract.analytics.reading import Counts
 from refract.core.address import spelled
 
 DAY = 86_400
@@ -86,10 +86,18 @@ class Counted:
         }[dimension]
 
 
-def counts(clicks: list[Counted]) -> Counts:
+class Totals(NamedTuple):
+    """Clicks of people, bots beside them, and different visitors."""
+
+    people: int
+    bots: int
+    uniques: int
+
+
+def counts(clicks: list[Counted]) -> Totals:
     people = [click for click in clicks if not click.bot]
     visitors = {click.visitor for click in clicks} - {None}
-    return Counts(len(people), len(clicks) - len(people), sum(click.private for click in clicks), len(visitors))
+    return Totals(len(people), len(clicks) - len(people), len(visitors))
 
 
 def breakdowns(clicks: list[Counted], node: str) -> dict[str, dict[str, int]]:
