@@ -29,7 +29,7 @@ from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import keys, sessions
 from refract.identity.keys import DEFAULT_SCOPES
-from refract.identity.models import User, UserRole
+from refract.identity.models import Scope, User, UserRole
 from refract.identity.people import make_local_user
 from refract.identity.visitors import COOKIE
 
@@ -91,7 +91,7 @@ async def somebody(session: WriteSession, rt: Runtime) -> tuple[User, str]:
     """A person of their own, and a key by which they do things."""
     name = secrets.token_hex(8)
     user = await make_local_user(session, rt, f"{name}@example.com", subject=name, role=UserRole.USER)
-    return user, (await keys.create_key(session, rt, user, "own", list(DEFAULT_SCOPES)))[1]
+    return user, (await keys.create_key(session, rt, user, "own", [*DEFAULT_SCOPES, Scope.ACCOUNT]))[1]
 
 
 async def a_key(rt: Runtime, _admin: str) -> Case:
@@ -107,7 +107,8 @@ async def a_key_to_a_secure_link(rt: Runtime, _admin: str) -> Case:
     await stage.plant(rt, 1, prefix=name, visibility="secure")
     owner = await stage.owner_of(rt)
     async with rt.db.write() as session:
-        (_, own), (row, clear) = [await keys.create_key(session, rt, owner, "other", list(DEFAULT_SCOPES)) for _ in range(2)]
+        _, own = await keys.create_key(session, rt, owner, "own", [*DEFAULT_SCOPES, Scope.ACCOUNT])
+        row, clear = await keys.create_key(session, rt, owner, "other", list(DEFAULT_SCOPES))
     return Case(f"/{name}-0", _by_key(clear), 302, request("DELETE", f"/api/v1/keys/{row.id}", b"", _by_key(own)))
 
 

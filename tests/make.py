@@ -26,7 +26,9 @@ from refract.names.service import Namespace
 
 DESTINATION = "https://example.com/"
 READ_WRITE = (Scope.READ, Scope.WRITE)
-ALL = (Scope.READ, Scope.WRITE, Scope.ADMIN)
+ALL = tuple(Scope)
+OWN = (Scope.READ, Scope.WRITE, Scope.ACCOUNT)
+"""Everything that somebody may do to what is theirs, the account itself too."""
 
 
 def space(rt: Runtime) -> Namespace:

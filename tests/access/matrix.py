@@ -50,6 +50,13 @@ SIGNED_IN_WRITE = SIGNED_IN_READ.but(_WEAK)
 PRIVATE_READ = SIGNED_IN_READ.but(dict.fromkeys(_NOT_MINE, HIDDEN))
 """An object that one person has to themselves; not even administrators reach it by this route."""
 PRIVATE_WRITE = PRIVATE_READ.but(_WEAK)
+ACCOUNT_READ = SIGNED_IN_READ.but(
+    {who: FORBIDDEN for who in Who if who not in (Who.STRANGER, *_DEAD, Who.OWNER_IN_BROWSER, Who.OWNER_UNPROVEN, Who.ADMIN)}
+)
+"""The account itself: a browser, or a key with the scope `account`, which this world's administrator has."""
+ACCOUNT_WRITE = ACCOUNT_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN})
+OWN_ACCOUNT_WRITE = ACCOUNT_WRITE.but({Who.ADMIN: HIDDEN})
+"""A key or session of the owner's."""
 NOBODY_S_WRITE = SIGNED_IN_WRITE.but({who: HIDDEN for who, outcome in SIGNED_IN_WRITE.outcomes.items() if outcome is FINE})
 """A body that names objects of nobody's."""
 OWNED_READ = SIGNED_IN_READ.but({Who.OTHER: HIDDEN, Who.ADMIN_WITHOUT_SCOPE: HIDDEN})
@@ -110,25 +117,25 @@ ROWS: dict[str, Row] = {
     "GET /auth/oidc/{issuer_name}": Row(OPEN),
     "GET /auth/oidc/{issuer_name}/callback": Row(Profile(dict.fromkeys(Who, FORBIDDEN))),  # only the answer to one's own question counts
     "GET /auth/signed-out": Row(OPEN),
-    "GET /app/settings": Row(SIGNED_IN_READ),
-    "POST /app/settings/profile": Row(SIGNED_IN_WRITE, form={"nickname": "Matrix"}),
-    "POST /app/settings/sessions/end-others": Row(SIGNED_IN_WRITE),
-    "POST /app/settings/sessions/{session_id}/end": Row(PRIVATE_WRITE),
-    "POST /app/settings/delete": Row(SIGNED_IN_WRITE, form={"confirm": "delete"}, last=True),
-    "POST /app/settings/keys": Row(SIGNED_IN_WRITE, form={"name": "from a form"}),
-    "POST /app/settings/keys/{key_id}/revoke": Row(PRIVATE_WRITE),
+    "GET /app/settings": Row(ACCOUNT_READ),
+    "POST /app/settings/profile": Row(ACCOUNT_WRITE, form={"nickname": "Matrix"}),
+    "POST /app/settings/sessions/end-others": Row(ACCOUNT_WRITE),
+    "POST /app/settings/sessions/{session_id}/end": Row(OWN_ACCOUNT_WRITE),
+    "POST /app/settings/delete": Row(ACCOUNT_WRITE, form={"confirm": "delete"}, last=True),
+    "POST /app/settings/keys": Row(ACCOUNT_WRITE, form={"name": "from a form"}),
+    "POST /app/settings/keys/{key_id}/revoke": Row(OWN_ACCOUNT_WRITE),
     # -- me
     "GET /api/v1/me": Row(SIGNED_IN_READ),
     "PATCH /api/v1/me": Row(SIGNED_IN_WRITE, json={"bio": "Hello."}),
-    "DELETE /api/v1/me": Row(SIGNED_IN_WRITE, last=True),
+    "DELETE /api/v1/me": Row(ACCOUNT_WRITE, last=True),
     "GET /api/v1/me/export": Row(SIGNED_IN_READ),
-    "GET /api/v1/me/sessions": Row(SIGNED_IN_READ),
-    "DELETE /api/v1/me/sessions": Row(SIGNED_IN_WRITE),
-    "DELETE /api/v1/me/sessions/{session_id}": Row(PRIVATE_WRITE),
+    "GET /api/v1/me/sessions": Row(ACCOUNT_READ),
+    "DELETE /api/v1/me/sessions": Row(ACCOUNT_WRITE),
+    "DELETE /api/v1/me/sessions/{session_id}": Row(OWN_ACCOUNT_WRITE),
     # -- keys
-    "GET /api/v1/keys": Row(SIGNED_IN_READ),
-    "POST /api/v1/keys": Row(SIGNED_IN_WRITE, json={"name": "from the matrix"}),
-    "DELETE /api/v1/keys/{key_id}": Row(PRIVATE_WRITE),
+    "GET /api/v1/keys": Row(ACCOUNT_READ),
+    "POST /api/v1/keys": Row(ACCOUNT_WRITE, json={"name": "from the matrix"}),
+    "DELETE /api/v1/keys/{key_id}": Row(OWN_ACCOUNT_WRITE),
     # -- links
     "GET /api/v1/links": Row(SIGNED_IN_READ),
     "POST /api/v1/links": Row(SIGNED_IN_WRITE, json={"destination": "https://example.com/new"}),

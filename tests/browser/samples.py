@@ -9,6 +9,7 @@ from typing import Any
 
 from refract.analytics.figures import Figures
 from refract.home.search import Hit, Kind
+from refract.identity.pages.settings import DEFAULT_KEY_DAYS, KEY_DAYS
 from refract.jobs.models import Job
 from refract.library.import_models import Import, RowOutcome
 from refract.library.importing import Kind as FileKind
@@ -102,7 +103,10 @@ KEYS = [
         "scopes": ["read", "write"],
         "status": "active",
         "created_at": NOW - timedelta(days=40),
+        "expires_at": NOW + timedelta(days=9),
+        "parent_id": "2",
         "last_used_at": NOW,
+        "last_used_network": "203.0.113.0/24",
         "usage_count": 18230,
     },
     {
@@ -112,7 +116,10 @@ KEYS = [
         "scopes": ["read"],
         "status": "active",
         "created_at": NOW - timedelta(days=3),
+        "expires_at": None,
+        "parent_id": None,
         "last_used_at": None,
+        "last_used_network": None,
         "usage_count": 0,
     },
     {
@@ -122,7 +129,10 @@ KEYS = [
         "scopes": ["read", "write", "admin"],
         "status": "revoked",
         "created_at": NOW - timedelta(days=400),
+        "expires_at": None,
+        "parent_id": None,
         "last_used_at": NOW - timedelta(days=200),
+        "last_used_network": None,
         "usage_count": 12,
     },
 ]
@@ -134,6 +144,10 @@ SETTINGS: dict[str, Any] = {
         "preferences": {"language": "en", "time_zone": "Europe/Berlin", "suggestions": True},
     },
     "time_zones": ["Asia/Shanghai", "Europe/Berlin", "UTC"],
+    "key_names": {"1": "Deploy script", "2": "Spreadsheet " + HOSTILE, "3": "Old laptop"},
+    "ending_soon": {"1"},
+    "key_days": KEY_DAYS,
+    "default_key_days": DEFAULT_KEY_DAYS,
     "sessions": [
         {"id": "1", "agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "created_at": NOW, "last_seen_at": NOW, "current": True},
         {"id": "2", "agent": HOSTILE, "created_at": NOW - timedelta(days=9), "last_seen_at": NOW - timedelta(days=2), "current": False},

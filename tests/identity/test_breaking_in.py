@@ -362,7 +362,7 @@ async def test_what_is_made_while_the_account_goes_goes_along(rt: Runtime, clien
     """Whoever wins each single race, in the end nothing of theirs leads anywhere."""
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
-        key = by_key(await make.key(session, rt, ada))
+        key = by_key(await make.key(session, rt, ada, *make.OWN))
 
     async def make_link(number: int) -> int:
         body = {"destination": f"https://example.com/{number}", "names": [f"race-{number}"]}

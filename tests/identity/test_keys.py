@@ -29,7 +29,7 @@ async def _key(rt: Runtime, user: User, *scopes: Scope) -> tuple[ApiKey, str]:
 
 async def _found(rt: Runtime, clear: str) -> bool:
     async with rt.db.read() as session:
-        return await keys.find_by_key(session, clear) is not None
+        return await keys.find_by_key(session, clear, rt.clock.now()) is not None
 
 
 async def test_seed_001_a_key_is_kept_as_blake2b_256_hex_and_its_first_16_characters(rt: Runtime) -> None:
@@ -86,7 +86,7 @@ async def test_a_key_makes_keys_with_no_more_than_its_own_scopes(rt: Runtime) ->
     user = await _person(rt)
     async with rt.db.write() as session:
         with pytest.raises(ScopeTooWide):
-            await keys.create_key(session, rt, user, "x", [Scope.READ, Scope.WRITE], granted_by=frozenset({Scope.READ}))
+            await keys.create_key(session, rt, user, "x", [Scope.READ, Scope.WRITE], parent=keys.Parent(1, frozenset({Scope.READ})))
         with pytest.raises(AdminScopeRefused):
             await keys.create_key(session, rt, user, "x", [Scope.ADMIN])
 

@@ -37,7 +37,9 @@ async def _canary(rt: Runtime, client: AsyncClient) -> tuple[User, dict[str, str
         cookie = await make.cookie(session, rt, person)
         await make.signin_link(session, rt, person)
     browser = by_cookie(rt, cookie) | {"User-Agent": f"Browser/{CANARY}"}
-    key = await client.post("/api/v1/keys", headers=browser | {"Idempotency-Key": CANARY}, json={"name": f"{CANARY} key"})
+    key = await client.post(
+        "/api/v1/keys", headers=browser | {"Idempotency-Key": CANARY}, json={"name": f"{CANARY} key", "scopes": make.OWN}
+    )
     assert key.status_code == 201
     return person, by_key(key.json()["key"])
 
@@ -153,7 +155,7 @@ async def test_who_was_deleted_comes_back_as_somebody_new(rt: Runtime) -> None:
 @on_sqlite
 async def test_the_last_administrator_cannot_leave(rt: Runtime, client: AsyncClient) -> None:
     async with rt.db.write() as session:
-        key = by_key(await make.key(session, rt, await make.admin(session, rt)))
+        key = by_key(await make.key(session, rt, await make.admin(session, rt), *make.OWN))
     refused = await client.delete("/api/v1/me", headers=key)
     assert (refused.status_code, refused.json()["code"]) == (409, "LAST_ADMINISTRATOR")
     async with rt.db.write() as session:

@@ -28,6 +28,7 @@ class Key:
     active: bool = True
     uses: int = 0
     last: datetime | None = None
+    parent: int | None = None
 
 
 class Keys(Machine):
@@ -45,10 +46,14 @@ class Keys(Machine):
         self.active = dict.fromkeys(PEOPLE, True)
         self.keys: dict[int, Key] = {}
 
-    @rule(owner=st.sampled_from(PEOPLE), scopes=SCOPES, by=st.none() | st.frozensets(st.sampled_from(list(Scope)), min_size=1))
-    def create(self, owner: str, scopes: list[Scope], by: frozenset[Scope] | None) -> None:
+    @rule(owner=st.sampled_from(PEOPLE), scopes=SCOPES, data=st.data())
+    def create(self, owner: str, scopes: list[Scope], data: st.DataObject) -> None:
         """In a browser, or by a key that has some scopes itself."""
         self.clock.advance(1)
+        usable = [number for number, key in self.keys.items() if key.owner == owner and key.active]
+        number = data.draw(st.none() | st.sampled_from(usable)) if usable else None
+        by = None if number is None else frozenset(Scope(scope) for scope in self.keys[number].scopes)
+        parent = None if number is None or by is None else keys.Parent(number, by)
         wanted = list(dict.fromkeys(scopes)) or [Scope.READ, Scope.WRITE]
         refusals: list[type[RefractError]] = [
             ScopeTooWide if by is not None and scope not in by else AdminScopeRefused
@@ -59,8 +64,8 @@ class Keys(Machine):
         async def ask() -> None:
             async with self.rt.db.write() as session:
                 user = await session.get_one(User, self.people[owner])
-                row, clear = await keys.create_key(session, self.rt, user, "a key", scopes, granted_by=by)
-                self.keys[row.id] = Key(owner, clear, [str(scope) for scope in wanted])
+                row, clear = await keys.create_key(session, self.rt, user, "a key", scopes, parent=parent)
+                self.keys[row.id] = Key(owner, clear, [str(scope) for scope in wanted], parent=number)
 
         assert self.outcome(ask()) is (refusals[0] if refusals else None)
 
@@ -75,7 +80,14 @@ class Keys(Machine):
 
         mine = self.keys[number].owner == by
         assert self.outcome(ask()) is (None if mine else KeyNotFound)
-        self.keys[number].active &= not mine
+        if mine:
+            self._end(number)
+
+    def _end(self, number: int) -> None:
+        self.keys[number].active = False
+        for child, key in self.keys.items():
+            if key.parent == number and key.active:
+                self._end(child)
 
     @rule(who=st.sampled_from((ADA, BOB)), active=st.booleans())
     def suspend(self, who: str, *, active: bool) -> None:
@@ -94,7 +106,7 @@ class Keys(Machine):
 
         async def ask() -> None:
             async with self.rt.db.write() as session:
-                await keys.note_usage(session, {number: (times, self.clock.now())})
+                await keys.note_usage(session, {number: keys.Usage(times, self.clock.now())})
 
         self.run(ask())
         self.keys[number].uses += times
@@ -104,7 +116,8 @@ class Keys(Machine):
     def nobody_comes_in_with_something_else(self, change: str) -> None:
         async def ask() -> object:
             async with self.rt.db.read() as session:
-                return [await keys.find_by_key(session, wrong) for wrong in (change, *(key.clear[:-1] + "!" for key in self.keys.values()))]
+                wrong = (change, *(key.clear[:-1] + "!" for key in self.keys.values()))
+                return [await keys.find_by_key(session, text, self.clock.now()) for text in wrong]
 
         assert set(self.run(ask())) == {None}  # type: ignore[call-overload]
 
@@ -116,7 +129,7 @@ class Keys(Machine):
         async def look() -> None:
             async with self.rt.db.read() as session:
                 for number, key in self.keys.items():
-                    found = await keys.find_by_key(session, key.clear)
+                    found = await keys.find_by_key(session, key.clear, self.clock.now())
                     assert (found is not None) == (key.active and self.active[key.owner])
                     if found is not None:
                         assert (found[0].id, found[0].scopes, found[1].id) == (number, key.scopes, self.people[key.owner])

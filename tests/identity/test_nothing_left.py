@@ -213,7 +213,7 @@ async def test_what_a_late_request_wrote_goes_too(rt: Runtime, client: AsyncClie
     """A request that was let in just before the account was deleted may write just after: nobody holds it up, and it does not stay."""
     async with rt.db.write() as session:
         ada, bob = await make.person(session, rt, "ada"), await make.person(session, rt, "bob")
-        key = by_key(await make.key(session, rt, ada))
+        key = by_key(await make.key(session, rt, ada, *make.OWN))
         await make.link(session, rt, bob, name="kept")
     assert (await client.delete("/api/v1/me", headers=key)).status_code == 204
     async with rt.db.write() as session:

@@ -17,9 +17,9 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture
 async def ada(rt: Runtime) -> dict[str, str]:
-    """The headers of somebody who may write."""
+    """The headers of somebody who may write, also to their account."""
     async with rt.db.write() as session:
-        return by_key(await make.key(session, rt, await make.person(session, rt)))
+        return by_key(await make.key(session, rt, await make.person(session, rt), *make.OWN))
 
 
 def _problem(response: Response, status: int, code: str) -> dict[str, Any]:
@@ -65,7 +65,7 @@ async def test_a_body_that_is_no_json_is_malformed_and_says_why(client: AsyncCli
         ({"name": "x", "colour": "red"}, "colour", "no such field"),
         ({"name": ""}, "name", "at least 1 character"),
         ({"name": "x" * 101}, "name", "at most 100 characters"),
-        ({"name": "x", "scopes": ["fly"]}, "scopes.0", "'read', 'write' or 'admin'"),
+        ({"name": "x", "scopes": ["fly"]}, "scopes.0", "'read', 'write', 'admin' or 'account'"),
         ([], "body", "object"),
         ("text", "body", "object"),
         (None, "body", "object"),

@@ -76,7 +76,7 @@ async def test_every_refusal_is_a_problem_with_its_codes(app: Application) -> No
 async def test_what_asks_for_a_scope_says_so_and_how_to_sign_in(app: Application) -> None:
     operations = _operations(app)
 
-    assert operations["POST /api/v1/keys"]["security"][0] == {"api_key": ["write"]}
+    assert operations["POST /api/v1/keys"]["security"][0] == {"api_key": ["account"]}
     assert operations["GET /api/v1/admin/audit"]["security"][0] == {"api_key": ["admin"]}
     assert "security" not in operations["GET /health"]
     for name, operation in operations.items():

@@ -1,18 +1,19 @@
 """`refract keys`."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from refract.cli.common import acting, checked, command_settings, on_data
 from refract.cli.options import DataDir
 from refract.core.runtime import Runtime
 from refract.identity import audit, keys
 from refract.identity.errors import KeyNotFound
-from refract.identity.models import ApiKey, Scope
-from refract.identity.schemas import KeyCreate
+from refract.identity.models import ApiKey, KeyStatus, Scope
+from refract.identity.schemas import KeyCreate, check_expiry
 
 app = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
 Person = Annotated[str | None, typer.Option("--user", help="Whose key. Left out: the owner's.", metavar="EMAIL")]
@@ -23,7 +24,11 @@ def create(
     name: Annotated[str, typer.Option("--name", help="What will use it, 1 to 100 characters.")],
     user: Person = None,
     scope: Annotated[
-        list[Scope] | None, typer.Option("--scope", help="read, write or admin; may be given several times. Left out: read and write.")
+        list[Scope] | None,
+        typer.Option("--scope", help="read, write, admin or account; may be given several times. Left out: read and write."),
+    ] = None,
+    expires: Annotated[
+        str | None, typer.Option("--expires", help="When it stops working: days from now, such as 90, or a date. Left out: never.")
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -32,9 +37,11 @@ def create(
     new = checked(KeyCreate, name=name, **({"scopes": scope} if scope else {}))
 
     async def run(rt: Runtime) -> str:
+        ends = None if expires is None else _parse_expiry(expires, rt.clock.now())
+        check_expiry(ends, rt.clock.now())
         person = await acting(rt, user)
         async with rt.db.write() as session:
-            row, clear = await keys.create_key(session, rt, person, new.name, new.scopes)
+            row, clear = await keys.create_key(session, rt, person, new.name, new.scopes, expires_at=ends)
             await audit.note(session, rt, "key.created", actor=person, target=row.key_prefix, detail="command line")
         return clear
 
@@ -46,27 +53,28 @@ def list_keys(user: Person = None, data_dir: DataDir = None) -> None:
     """Show the keys of a person."""
     settings = command_settings(data_dir)
 
-    async def run(rt: Runtime) -> list[ApiKey]:
+    async def run(rt: Runtime) -> tuple[list[ApiKey], datetime]:
         person = await acting(rt, user)
         async with rt.db.read() as session:
-            return await keys.keys_of(session, person, revoked_too=True)
+            return await keys.keys_of(session, person, revoked_too=True), rt.clock.now()
 
-    found = on_data(settings, run)
+    found, now = on_data(settings, run)
     if not found:
         typer.echo("No keys yet. Make one with: refract keys create --name NAME")
         return
-    table = Table("id", "name", "key", "scopes", "status", "created", "last used", "requests")
-    for one in found:
-        last = f"{one.last_used_at:%Y-%m-%d %H:%M}" if one.last_used_at else "never"
+    table = Table(
+        *(Column(title, overflow="fold") for title in ("id", "name", "key", "scopes", "status", "created", "last used", "requests"))
+    )
+    for key in found:
         table.add_row(
-            str(one.id),
-            one.name,
-            f"{one.key_prefix}…",
-            " ".join(one.scopes),
-            one.status,
-            f"{one.created_at:%Y-%m-%d %H:%M}",
-            last,
-            str(one.usage_count),
+            f"{key.id}\nmade by {key.parent_id}" if key.parent_id else str(key.id),
+            key.name,
+            f"{key.key_prefix}…",
+            " ".join(key.scopes),
+            _describe_status(key, now),
+            f"{key.created_at:%Y-%m-%d %H:%M}",
+            f"{key.last_used_at:%Y-%m-%d %H:%M}\n{key.last_used_network or ''}".rstrip() if key.last_used_at else "never",
+            str(key.usage_count),
         )
     Console().print(table)
 
@@ -77,10 +85,10 @@ def revoke(
     user: Person = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Revoke a key: every process refuses it from now on."""
+    """Revoke a key and the keys it made: every process refuses them from now on."""
     settings = command_settings(data_dir)
 
-    async def run(rt: Runtime) -> ApiKey:
+    async def run(rt: Runtime) -> list[ApiKey]:
         person = await acting(rt, user)
         async with rt.db.write() as session:
             matching = [
@@ -88,8 +96,28 @@ def revoke(
             ]
             if len(matching) != 1:
                 raise KeyNotFound
-            row = await keys.revoke_key(session, person, matching[0].id)
-            await audit.note(session, rt, "key.revoked", actor=person, target=row.key_prefix, detail="command line")
-        return row
+            revoked = await keys.revoke_key(session, person, matching[0].id)
+            for row in revoked:
+                await audit.note(session, rt, "key.revoked", actor=person, target=row.key_prefix, detail="command line")
+        return revoked
 
-    typer.echo(f"Revoked {on_data(settings, run).name}.")
+    typer.echo(f"Revoked {', '.join(row.name for row in on_data(settings, run))}.")
+
+
+def _parse_expiry(text: str, now: datetime) -> datetime:
+    """Return the end that somebody typed: a number of days, or a date or time, in UTC where it names no zone."""
+    try:
+        if text.isdecimal():
+            return now + timedelta(days=int(text))
+        ends = datetime.fromisoformat(text)
+    except (ValueError, OverflowError) as exc:
+        raise typer.BadParameter("write a number of days, such as 90, or a date, such as 2027-01-31", param_hint="--expires") from exc
+    return ends if ends.tzinfo is not None else ends.replace(tzinfo=UTC)
+
+
+def _describe_status(key: ApiKey, now: datetime) -> str:
+    status = key.status_at(now)
+    if status == KeyStatus.REVOKED or key.expires_at is None:
+        return status
+    word = "expires soon" if keys.is_ending_soon(key, now) else "expires" if status == KeyStatus.ACTIVE else "expired"
+    return f"{word} {key.expires_at:%Y-%m-%d}"

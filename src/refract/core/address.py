@@ -70,6 +70,12 @@ def spelled(network: bytes) -> str | None:
     return None
 
 
+def network_text(network: bytes) -> str | None:
+    """Return the network in CIDR notation, `203.0.113.0/24` or `2001:db8:1::/48`."""
+    address = spelled(network)
+    return None if address is None else f"{address}/{len(network) * 8}"
+
+
 def _host_of(hop: bytes) -> str:
     """Proxies write `203.0.113.7`, `203.0.113.7:4711`, `2001:db8::7` or `[2001:db8::7]:4711`."""
     text = hop.strip().decode("latin-1")

@@ -5,7 +5,14 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from refract.identity.errors import AdministratorsOnly, BadCredentials, MissingScope, OriginUnproven, SignInNeeded
+from refract.identity.errors import (
+    AdministratorsOnly,
+    BadCredentials,
+    KeyExpired,
+    MissingScope,
+    OriginUnproven,
+    SignInNeeded,
+)
 from refract.identity.models import Scope, UserRole
 from refract.identity.parts import Part
 from refract.identity.visitors import COOKIE, Actor, who_asks
@@ -43,17 +50,31 @@ async def _writer(actor: MaybeActor) -> Actor:
     return _needs(Scope.WRITE, actor)
 
 
+async def _account_holder(actor: MaybeActor) -> Actor:
+    return _needs(Scope.ACCOUNT, actor)
+
+
 async def _admin(actor: MaybeActor) -> Actor:
     if actor is not None and actor.user.role != UserRole.ADMIN:
         raise AdministratorsOnly
     return _needs(Scope.ADMIN, actor)
 
 
-_REQUIRED: dict[Callable[..., Any], Scope] = {_reader: Scope.READ, _writer: Scope.WRITE, _admin: Scope.ADMIN}
+_REQUIRED: dict[Callable[..., Any], Scope] = {
+    _reader: Scope.READ,
+    _writer: Scope.WRITE,
+    _admin: Scope.ADMIN,
+    _account_holder: Scope.ACCOUNT,
+}
 
+_API_KEY = (
+    "An API key, made in the settings, with the scopes it was given: `read`, `write`, `admin`, or `account` "
+    "(manage keys and sessions, delete the account), which no other scope implies."
+)
+_BEARER = "The same API key as a Bearer token; or a provider's access token, which has every scope of its person but `account`."
 SECURITY_SCHEMES = {
-    "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "An API key, made in the settings."},
-    "bearer": {"type": "http", "scheme": "bearer", "description": "The same API key as a Bearer token."},
+    "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": _API_KEY},
+    "bearer": {"type": "http", "scheme": "bearer", "description": _BEARER},
     "session": {
         "type": "apiKey",
         "in": "cookie",
@@ -63,7 +84,7 @@ SECURITY_SCHEMES = {
 }
 
 
-GUARDING: Errors = (SignInNeeded, BadCredentials, MissingScope, AdministratorsOnly, OriginUnproven, RateLimited)
+GUARDING: Errors = (SignInNeeded, BadCredentials, KeyExpired, MissingScope, AdministratorsOnly, OriginUnproven, RateLimited)
 """Errors that follow from asking who somebody is; no endpoint names them."""
 
 
@@ -73,7 +94,7 @@ def guard_of(calls: Iterable[Callable[..., Any]], method: str) -> Guard | None:
     if identify not in asked:
         return None
     scope = next((scope for call, scope in _REQUIRED.items() if call in asked), None)
-    errors = [BadCredentials, RateLimited]
+    errors = [BadCredentials, KeyExpired, RateLimited]
     if scope is not None:
         errors += [SignInNeeded, MissingScope]
     if scope is Scope.ADMIN:
@@ -88,6 +109,8 @@ MaybeReader = Annotated[Actor | None, Depends(_visiting)]
 Reader = Annotated[Actor, Depends(_reader)]
 Writer = Annotated[Actor, Depends(_writer)]
 Admin = Annotated[Actor, Depends(_admin)]
+AccountHolder = Annotated[Actor, Depends(_account_holder)]
+"""Somebody in a browser, or a key with the scope `account`."""
 
 
 def _parts(request: Request) -> Sequence[Part]:

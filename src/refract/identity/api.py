@@ -7,9 +7,10 @@ from starlette.responses import StreamingResponse
 
 from refract.core.schema import Id
 from refract.identity import audit, keys, people, sessions
-from refract.identity.actors import Parts, Reader, Writer
+from refract.identity.actors import AccountHolder, Parts, Reader, Writer
 from refract.identity.errors import (
     AdminScopeRefused,
+    KeyExpiryInvalid,
     KeyNotFound,
     LastAdministrator,
     ScopeTooWide,
@@ -26,6 +27,7 @@ from refract.identity.schemas import (
     ProfilePatch,
     SessionList,
     SessionOut,
+    check_expiry,
     chosen,
 )
 from refract.identity.visitors import clear_session_cookie
@@ -55,7 +57,7 @@ async def change_me(changes: ProfilePatch, actor: Writer, rt: Rt) -> Me:
 
 
 @me_router.delete("", status_code=204, responses=problems(LastAdministrator))
-async def delete_me(actor: Writer, rt: Rt, parts: Parts) -> Response:
+async def delete_me(actor: AccountHolder, rt: Rt, parts: Parts) -> Response:
     """Delete my account, at once and for good. Links that others own too pass to them, mine alone are deleted; clicks stay."""
     async with rt.db.write() as session:
         await delete_account(session, rt, Leaving(actor.user), parts, by=actor.user)
@@ -74,7 +76,7 @@ async def export_me(actor: Reader, rt: Rt, parts: Parts) -> StreamingResponse:
 
 
 @me_router.get("/sessions")
-async def list_sessions(actor: Reader, rt: Rt) -> SessionList:
+async def list_sessions(actor: AccountHolder, rt: Rt) -> SessionList:
     """The browsers I am signed in with."""
     async with rt.db.read() as session:
         found = await sessions.sessions_of(session, rt, actor.user)
@@ -83,7 +85,7 @@ async def list_sessions(actor: Reader, rt: Rt) -> SessionList:
 
 
 @me_router.delete("/sessions", status_code=204)
-async def end_all_other_sessions(actor: Writer, rt: Rt) -> Response:
+async def end_all_other_sessions(actor: AccountHolder, rt: Rt) -> Response:
     """Sign out everywhere but here."""
     async with rt.db.write() as session:
         await sessions.end_other_sessions(session, actor.user, actor.session.id if actor.session else None)
@@ -92,7 +94,7 @@ async def end_all_other_sessions(actor: Writer, rt: Rt) -> Response:
 
 
 @me_router.delete("/sessions/{session_id}", status_code=204, responses=problems(SessionNotFound))
-async def end_session(session_id: Id, actor: Writer, rt: Rt) -> Response:
+async def end_session(session_id: Id, actor: AccountHolder, rt: Rt) -> Response:
     """Sign one browser out."""
     async with rt.db.write() as session:
         await sessions.end_session_by_id(session, actor.user, session_id)
@@ -101,33 +103,34 @@ async def end_session(session_id: Id, actor: Writer, rt: Rt) -> Response:
 
 
 @keys_router.get("")
-async def list_keys(actor: Reader, rt: Rt, include_revoked: RevokedToo = False) -> KeyList:
+async def list_keys(actor: AccountHolder, rt: Rt, include_revoked: RevokedToo = False) -> KeyList:
     """My API keys, newest first."""
     async with rt.db.read() as session:
         found = await keys.keys_of(session, actor.user, revoked_too=include_revoked)
-    return KeyList(items=[KeyOut.model_validate(one) for one in found])
+    return KeyList(items=[KeyOut.of(key, rt.clock.now()) for key in found])
 
 
 @keys_router.post(
     "",
     status_code=201,
-    responses=problems(ScopeTooWide, AdminScopeRefused),
+    responses=problems(ScopeTooWide, AdminScopeRefused, KeyExpiryInvalid),
     openapi_extra={"x-secret-fields": ["key"]},
 )
-async def create_key(new: KeyCreate, actor: Writer, rt: Rt) -> NewKey:
+async def create_key(new: KeyCreate, actor: AccountHolder, rt: Rt) -> NewKey:
     """Make an API key. The key itself is in this answer and never again."""
+    check_expiry(new.expires_at, rt.clock.now())
     async with rt.db.write() as session:
-        row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes, granted_by=actor.grantable)
+        row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes, expires_at=new.expires_at, parent=actor.parent)
         await audit.note(session, rt, "key.created", actor=actor.user, target=row.key_prefix)
         return NewKey(**KeyOut.model_validate(row).model_dump(by_alias=False) | {"key_prefix": row.key_prefix}, key=clear)
 
 
 @keys_router.delete("/{key_id}", status_code=204, responses=problems(KeyNotFound))
-async def revoke_key(key_id: Id, actor: Writer, rt: Rt) -> Response:
-    """Revoke a key: every process refuses it from now on."""
+async def revoke_key(key_id: Id, actor: AccountHolder, rt: Rt) -> Response:
+    """Revoke a key and the keys it made: every process refuses them from now on."""
     async with rt.db.write() as session:
-        row = await keys.revoke_key(session, actor.user, key_id)
-        await audit.note(session, rt, "key.revoked", actor=actor.user, target=row.key_prefix)
+        for row in await keys.revoke_key(session, actor.user, key_id):
+            await audit.note(session, rt, "key.revoked", actor=actor.user, target=row.key_prefix)
     return Response(status_code=204)
 
 

@@ -11,6 +11,10 @@ class BadCredentials(Unauthenticated):
     """This API key or session is not valid, or no longer so."""
 
 
+class KeyExpired(Unauthenticated):
+    """This API key expired on {date}: make a new one in the settings."""
+
+
 class MissingScope(Forbidden):
     """This API key lacks the scope "{scope}"."""
 
@@ -49,6 +53,10 @@ class ScopeTooWide(Forbidden):
 
 class AdminScopeRefused(Forbidden):
     """Only administrators can have keys with the scope "admin"."""
+
+
+class KeyExpiryInvalid(Invalid):
+    """A key must expire in the future, and within ten years."""
 
 
 class EmailAmbiguous(Conflict):

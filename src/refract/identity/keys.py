@@ -3,7 +3,10 @@
 import re
 import secrets
 import zlib
-from datetime import datetime
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from sqlalchemy import select, update
 
@@ -11,7 +14,7 @@ from refract.core.db import ReadSession, WriteSession
 from refract.core.ids import ALPHABET, encode
 from refract.core.runtime import Runtime
 from refract.core.secrets import digest
-from refract.identity.errors import AdminScopeRefused, KeyNotFound, ScopeTooWide
+from refract.identity.errors import AdminScopeRefused, BadCredentials, KeyExpired, KeyNotFound, ScopeTooWide
 from refract.identity.models import ApiKey, KeyStatus, Scope, User, UserRole, UserStatus
 
 PREFIX = "refract_"
@@ -20,6 +23,16 @@ _BODY = 32
 _CHECK = 6
 _SHAPE = re.compile(rf"^{PREFIX}[0-9A-Za-z]{{{_BODY + _CHECK}}}$")
 DEFAULT_SCOPES = (Scope.READ, Scope.WRITE)
+REMINDER = timedelta(days=14)
+"""How long before its end a key is pointed out in lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The key that asks for a new one, with the scopes it may pass on."""
+
+    key_id: int
+    scopes: frozenset[Scope]
 
 
 def make_key() -> str:
@@ -38,15 +51,27 @@ def _checksum(body: str) -> str:
 
 
 async def create_key(
-    session: WriteSession, rt: Runtime, user: User, name: str, scopes: list[Scope], *, granted_by: frozenset[Scope] | None = None
+    session: WriteSession,
+    rt: Runtime,
+    user: User,
+    name: str,
+    scopes: list[Scope],
+    *,
+    expires_at: datetime | None = None,
+    parent: Parent | None = None,
 ) -> tuple[ApiKey, str]:
-    """A new key and its only appearance in the clear. `granted_by` are the scopes of the key that asks, if a key asks."""
+    """Create a key; return its row and its only appearance in the clear.
+
+    A key made by another key (`parent`) has no scope that the parent lacks and ends no later.
+    """
     wanted = list(dict.fromkeys(scopes)) or list(DEFAULT_SCOPES)
     for scope in wanted:
-        if granted_by is not None and scope not in granted_by:
+        if parent is not None and scope not in parent.scopes:
             raise ScopeTooWide(scope=scope)
         if scope == Scope.ADMIN and user.role != UserRole.ADMIN:
             raise AdminScopeRefused
+    if parent is not None:
+        expires_at = await _bound_by_parent(session, rt, user, parent, expires_at)
     clear = make_key()
     row = ApiKey(
         id=rt.ids.next_id(),
@@ -58,14 +83,28 @@ async def create_key(
         status=KeyStatus.ACTIVE,
         created_at=rt.clock.now(),
         usage_count=0,
+        expires_at=expires_at,
+        parent_id=parent.key_id if parent is not None else None,
     )
     session.add(row)
     await session.flush()
     return row, clear
 
 
-async def find_by_key(session: ReadSession, clear: str) -> tuple[ApiKey, User] | None:
-    """The active key of an active person, asked of the database each time: a revoked key is refused at once, everywhere."""
+async def _bound_by_parent(session: WriteSession, rt: Runtime, user: User, parent: Parent, expires_at: datetime | None) -> datetime | None:
+    """Return when the child ends. The lock on the person makes a revocation find the child, or stops it."""
+    await session.get_one(User, user.id, with_for_update=True)
+    row = await session.get(ApiKey, parent.key_id, populate_existing=True)
+    if row is None or row.status_at(rt.clock.now()) != KeyStatus.ACTIVE:
+        raise BadCredentials
+    return min((end for end in (expires_at, row.expires_at) if end is not None), default=None)
+
+
+async def find_by_key(session: ReadSession, clear: str, at: datetime) -> tuple[ApiKey, User] | None:
+    """Return the active key of an active person with that person, or None. Raises `KeyExpired`.
+
+    The database is asked each time: a revoked key is refused at once, everywhere.
+    """
     if not looks_like_key(clear):
         return None
     found = await session.execute(
@@ -74,7 +113,14 @@ async def find_by_key(session: ReadSession, clear: str) -> tuple[ApiKey, User] |
         .where(ApiKey.key_hash == digest(clear), ApiKey.status == KeyStatus.ACTIVE, User.status == UserStatus.ACTIVE)
     )
     row = found.one_or_none()
+    if row is not None and row[0].status_at(at) == KeyStatus.EXPIRED:
+        raise KeyExpired(date=f"{row[0].expires_at:%-d %b %Y}")
     return None if row is None else (row[0], row[1])
+
+
+def is_ending_soon(key: ApiKey, at: datetime) -> bool:
+    """Return whether a key that still works ends within the time of the reminder."""
+    return key.status_at(at) == KeyStatus.ACTIVE and key.expires_at is not None and key.expires_at - at <= REMINDER
 
 
 async def keys_of(session: ReadSession, user: User, *, revoked_too: bool = False) -> list[ApiKey]:
@@ -84,19 +130,46 @@ async def keys_of(session: ReadSession, user: User, *, revoked_too: bool = False
     return list(await session.scalars(wanted.order_by(ApiKey.created_at.desc(), ApiKey.id.desc())))
 
 
-async def revoke_key(session: WriteSession, user: User, key_id: int) -> ApiKey:
-    """Revoking twice is harmless; another person's key looks absent."""
-    row = await session.scalar(select(ApiKey).where(ApiKey.id == key_id, ApiKey.user_id == user.id))
-    if row is None:
+async def revoke_key(session: WriteSession, user: User, key_id: int) -> list[ApiKey]:
+    """Revoke a key and those it made, and so on; return those that were not revoked before.
+
+    Revoking twice is harmless; another person's key looks absent.
+    """
+    await session.get_one(User, user.id, with_for_update=True)
+    family = _descendants(await session.scalars(select(ApiKey).where(ApiKey.user_id == user.id).order_by(ApiKey.id)), key_id)
+    if not family:
         raise KeyNotFound
-    row.status = KeyStatus.REVOKED
+    revoked = [row for row in family if row.status != KeyStatus.REVOKED]
+    for row in revoked:
+        row.status = KeyStatus.REVOKED
     await session.flush()
-    return row
+    return revoked
 
 
-async def note_usage(session: WriteSession, used: dict[int, tuple[int, datetime]]) -> None:
-    """Add what was counted in memory: key id → requests and the time of the last one."""
-    for key_id, (requests, last) in sorted(used.items()):
-        await session.execute(
-            update(ApiKey).where(ApiKey.id == key_id).values(usage_count=ApiKey.usage_count + requests, last_used_at=last)
-        )
+def _descendants(rows: Iterable[ApiKey], key_id: int) -> list[ApiKey]:
+    children: dict[int | None, list[ApiKey]] = defaultdict(list)
+    family: list[ApiKey] = []
+    for row in rows:
+        children[row.parent_id].append(row)
+        if row.id == key_id:
+            family.append(row)
+    for row in family:  # grows as it goes
+        family += children[row.id]
+    return family
+
+
+@dataclass(slots=True)
+class Usage:
+    """How a key was used since the last time that was written down."""
+
+    requests: int
+    last_at: datetime
+    network: str | None = None
+
+
+async def note_usage(session: WriteSession, used: dict[int, Usage]) -> None:
+    """Add what was counted in memory, by key id."""
+    for key_id, usage in sorted(used.items()):
+        values = {"usage_count": ApiKey.usage_count + usage.requests, "last_used_at": usage.last_at}
+        network = {"last_used_network": usage.network} if usage.network else {}
+        await session.execute(update(ApiKey).where(ApiKey.id == key_id).values(**values, **network))

@@ -102,7 +102,7 @@ async def _about(session: ReadSession, rt: Runtime, user: User) -> dict[str, Any
     return {
         "exported_at": _moment(rt.clock.now()),
         "me": Me.model_validate(fresh).model_dump(mode="json") | account | {"email_verified": fresh.email_verified},
-        "keys": [KeyOut.model_validate(one).model_dump(mode="json") for one in mine],
+        "keys": [KeyOut.of(key, rt.clock.now()).model_dump(mode="json") for key in mine],
         "sessions": [SessionOut.model_validate(one).model_dump(mode="json") for one in browsers],
         "audit": [{"at": _moment(line.at), "action": line.action, "target": line.target, "detail": line.detail} for line in lines],
     }

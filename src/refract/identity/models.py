@@ -40,12 +40,16 @@ class Plan(StrEnum):
 class KeyStatus(StrEnum):
     ACTIVE = "active"
     REVOKED = "revoked"
+    EXPIRED = "expired"
+    """Never stored: an active key whose `expires_at` has passed."""
 
 
 class Scope(StrEnum):
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
+    ACCOUNT = "account"
+    """Manage keys and sessions, and delete the account. No other scope implies it."""
 
 
 class User(Model):
@@ -78,6 +82,7 @@ class User(Model):
     status: Mapped[str] = mapped_column(String(20), default=UserStatus.ACTIVE)
     created_at: Mapped[datetime]
     last_sync_at: Mapped[datetime]
+    admin_by_setting: Mapped[bool | None]  # the role came from ADMINS, and goes with it
 
     @property
     def shown_name(self) -> str:
@@ -106,6 +111,15 @@ class ApiKey(Model):
     created_at: Mapped[datetime]
     last_used_at: Mapped[datetime | None]
     usage_count: Mapped[int] = mapped_column(default=0)
+    expires_at: Mapped[datetime | None]
+    parent_id: Mapped[int | None]  # the key that made it, of the same person
+    last_used_network: Mapped[str | None] = mapped_column(String(50))
+
+    def status_at(self, at: datetime) -> KeyStatus:
+        """Return the status at a given time. Expiry takes effect at once, not when a job has run."""
+        if self.status == KeyStatus.ACTIVE and self.expires_at is not None and self.expires_at <= at:
+            return KeyStatus.EXPIRED
+        return KeyStatus(self.status)
 
 
 class BrowserSession(Model):
@@ -116,6 +130,7 @@ class BrowserSession(Model):
         UniqueConstraint("token_hash"),
         Index("ix_sessions_user", "user_id", "created_at"),
         Index("ix_sessions_expires_at", "expires_at"),
+        Index("ix_sessions_sid", "sid"),
         TABLE_OPTIONS,
     )
 
@@ -126,6 +141,7 @@ class BrowserSession(Model):
     created_at: Mapped[datetime]
     last_seen_at: Mapped[datetime]
     expires_at: Mapped[datetime]
+    sid: Mapped[str | None] = mapped_column(text_key(255))  # the provider's own name for this session
 
 
 class SigninLink(Model):
@@ -170,3 +186,28 @@ class IssuerDocuments(Model):
     discovery: Mapped[dict[str, Any]] = mapped_column(JSON)
     keys: Mapped[dict[str, Any]] = mapped_column(JSON)
     fetched_at: Mapped[datetime]
+
+
+class AccountTombstone(Model):
+    """An (issuer, subject) that had an account here and may not have another until an administrator allows it.
+
+    Only a keyed digest of the pair is kept, so the row says nothing about the person.
+    """
+
+    __tablename__ = "account_tombstones"
+    __table_args__ = (UniqueConstraint("digest"), TABLE_OPTIONS)
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    digest: Mapped[str] = mapped_column(text_key(64))
+    user_id: Mapped[int]
+    created_at: Mapped[datetime]
+
+
+class SpentToken(Model):
+    """Something that counts once (a sign-in attempt, a logout token), kept as a digest until it would expire."""
+
+    __tablename__ = "spent_tokens"
+    __table_args__ = (Index("ix_spent_tokens_expires_at", "expires_at"), TABLE_OPTIONS)
+
+    digest: Mapped[str] = mapped_column(text_key(64), primary_key=True)
+    expires_at: Mapped[datetime]

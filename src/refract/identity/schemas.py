@@ -1,14 +1,16 @@
 """What the account calls take and give."""
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal, Self
 from zoneinfo import available_timezones
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
+from refract.core.errors import FieldError
 from refract.core.schema import Id, Input, Output
 from refract.core.urls import BadUrl, parse_web_url
-from refract.identity.models import Scope
+from refract.identity.errors import KeyExpiryInvalid
+from refract.identity.models import ApiKey, Scope
 
 
 def _time_zone(name: str) -> str:
@@ -25,6 +27,7 @@ def _web_address(text: str) -> str:
         raise ValueError(str(wrong)) from wrong
 
 
+MAX_KEY_LIFE = timedelta(days=3653)
 Named = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 
 
@@ -90,7 +93,18 @@ class KeyCreate(Input):
     """A new API key."""
 
     name: Named = Field(examples=["Blog automation"])
-    scopes: Annotated[list[Scope], Field(max_length=3)] = Field(default_factory=lambda: [Scope.READ, Scope.WRITE])
+    scopes: Annotated[list[Scope], Field(max_length=len(Scope))] = Field(default_factory=lambda: [Scope.READ, Scope.WRITE])
+    expires_at: AwareDatetime | None = Field(
+        default=None,
+        examples=["2027-01-31T12:00:00Z"],
+        description="When it stops working, at most ten years ahead; null never does. A key made by a key ends with it at the latest.",
+    )
+
+
+def check_expiry(ends: datetime | None, now: datetime) -> None:
+    """Raise `KeyExpiryInvalid` for an end that has passed or lies beyond ten years."""
+    if ends is not None and not now < ends <= now + MAX_KEY_LIFE:
+        raise KeyExpiryInvalid(errors=[FieldError("expires_at", "must be in the future, at most ten years ahead")])
 
 
 class KeyOut(Output):
@@ -100,10 +114,20 @@ class KeyOut(Output):
     name: str = Field(examples=["Blog automation"])
     prefix: str = Field(validation_alias="key_prefix", examples=["refract_4fG7h2Kq"])
     scopes: list[Scope]
-    status: Literal["active", "revoked"]
+    status: Literal["active", "revoked", "expired"]
     created_at: datetime
+    expires_at: datetime | None
+    parent_id: Id | None = Field(description="The key that made this one. Revoking it revokes this one too.")
     last_used_at: datetime | None
+    last_used_network: str | None = Field(
+        examples=["203.0.113.0/24"], description="The network of the last request, anonymised to /24 or /48."
+    )
     usage_count: int
+
+    @classmethod
+    def of(cls, key: ApiKey, at: datetime) -> Self:
+        """Return a key as it stands at a given time."""
+        return cls.model_validate(key).model_copy(update={"status": key.status_at(at)})
 
 
 class NewKey(KeyOut):

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, or_, select
 
 from refract.core.errors import Unavailable
 from refract.core.rows import slices
@@ -82,7 +82,9 @@ def _good_ones(now: datetime) -> dict[Kind, Select[int]]:
     """By each kind of credential, those that let somebody in."""
     active = User.status == UserStatus.ACTIVE
     return {
-        ApiKey: select(ApiKey.id).join(User, User.id == ApiKey.user_id).where(ApiKey.status == KeyStatus.ACTIVE, active),
+        ApiKey: select(ApiKey.id)
+        .join(User, User.id == ApiKey.user_id)
+        .where(ApiKey.status == KeyStatus.ACTIVE, or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now), active),
         BrowserSession: select(BrowserSession.id)
         .join(User, User.id == BrowserSession.user_id)
         .where(BrowserSession.expires_at > now, active),

@@ -16,7 +16,7 @@ from refract.core.errors import Unavailable
 from refract.core.redis import RedisAway, shared_redis
 from refract.core.runtime import Runtime
 from refract.identity import audit
-from refract.identity.keys import note_usage
+from refract.identity.keys import Usage, note_usage
 from refract.web.limits import MemoryBuckets, RateLimited, take_up_to
 from refract.web.shared_limits import take_shared
 
@@ -34,10 +34,13 @@ class KeyUsage:
         self._buckets = MemoryBuckets(size=max(1, self._per_hour), per_second=max(1, self._per_hour) / 3600)
         self._used: Counter[str] = Counter()
         self._last: dict[str, datetime] = {}
+        self._networks: dict[int, str] = {}
         self._refused = 0
 
-    def count(self, key_id: int) -> list[tuple[bytes, bytes]]:
+    def count(self, key_id: int, network: str | None = None) -> list[tuple[bytes, bytes]]:
         """Note one request; the answer is the RateLimit headers. Too many raise `RateLimited`."""
+        if network is not None:
+            self._networks[key_id] = network
         return self._count(f"{_KEY}{key_id}", "an hour for each key")
 
     def count_person(self, user_id: int) -> list[tuple[bytes, bytes]]:
@@ -73,7 +76,10 @@ class KeyUsage:
         try:
             async with self._rt.db.write() as session:
                 keys = {int(name.removeprefix(_KEY)): name for name, count in used.items() if count and name.startswith(_KEY)}
-                await note_usage(session, {key_id: (used[name], self._last[name]) for key_id, name in keys.items()})
+                await note_usage(
+                    session,
+                    {key_id: Usage(used[name], self._last[name], self._networks.get(key_id)) for key_id, name in keys.items()},
+                )
                 if refused:
                     await audit.note(session, self._rt, "credentials.refused", detail=f"{refused} attempts")
                 for name, count in sorted(used.items()):

@@ -7,11 +7,12 @@ from starlette.responses import Response
 
 from refract.core.runtime import Runtime
 from refract.identity.errors import BadCredentials, OriginUnproven
-from refract.identity.keys import find_by_key
+from refract.identity.keys import Parent, find_by_key
 from refract.identity.models import BrowserSession, Scope, User, UserRole
 from refract.identity.sessions import SEEN_EVERY, find_session, keep_alive
 from refract.identity.usage import KeyUsage
 from refract.web import csrf
+from refract.web.networks import network_text_behind
 
 ALL_SCOPES = frozenset(Scope)
 COOKIE = "refract"
@@ -27,9 +28,9 @@ class Actor:
     session: BrowserSession | None = None
 
     @property
-    def grantable(self) -> frozenset[Scope] | None:
-        """The scopes of the key that asks, which bound those of keys it makes; None where a person asks themself."""
-        return self.scopes if self.key_id is not None else None
+    def parent(self) -> Parent | None:
+        """Return the key that asks, which bounds the keys it makes; None where a person asks."""
+        return Parent(self.key_id, self.scopes) if self.key_id is not None else None
 
     @property
     def is_admin(self) -> bool:
@@ -82,17 +83,20 @@ def _bearer(request: Request) -> str | None:
 async def _by_key(request: Request, rt: Runtime, clear: str) -> Actor:
     usage: KeyUsage = request.app.state.key_usage
     async with rt.db.read() as session:
-        found = await find_by_key(session, clear)
+        found = await find_by_key(session, clear, rt.clock.now())
     if found is None:
         usage.refused()
         raise BadCredentials
     key, user = found
-    request.scope["state"]["rate_headers"] = usage.count(key.id)
+    request.scope["state"]["rate_headers"] = usage.count(key.id, network_text_behind(request, rt))
     return Actor(user, frozenset(Scope(scope) for scope in key.scopes), key_id=key.id)
 
 
 async def _by_token(request: Request, rt: Runtime, token: str) -> Actor:
-    """A token stands for the person, with the rights they have in a browser; it counts against their own limit."""
+    """A token stands for the person, with the rights they have in a browser but for those over the account itself.
+
+    It counts against their own limit.
+    """
     from refract.identity.oidc.bearer import person_behind  # noqa: PLC0415 - only where an issuer is configured
 
     usage: KeyUsage = request.app.state.key_usage
@@ -101,7 +105,7 @@ async def _by_token(request: Request, rt: Runtime, token: str) -> Actor:
         usage.refused()
         raise BadCredentials
     request.scope["state"]["rate_headers"] = usage.count_person(user.id)
-    return Actor(user, _scopes_of(user))
+    return Actor(user, _scopes_of(user) - {Scope.ACCOUNT})
 
 
 def _scopes_of(user: User) -> frozenset[Scope]:

@@ -2,7 +2,7 @@
 
 from starlette.requests import Request
 
-from refract.core.address import TrustedProxies, network_of
+from refract.core.address import TrustedProxies, network_of, network_text
 from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.web.limits import RateLimited
@@ -11,9 +11,18 @@ from refract.web.shared_limits import SharedBuckets
 
 def network_behind(request: Request, rt: Runtime) -> str:
     """The part of the client's address that may be kept, whatever proxies of ours stand in between."""
+    return _network(request, rt).hex()
+
+
+def network_text_behind(request: Request, rt: Runtime) -> str | None:
+    """Return the same in CIDR notation, for people to read; None for a peer without an address."""
+    return network_text(_network(request, rt))
+
+
+def _network(request: Request, rt: Runtime) -> bytes:
     peer = request.client.host if request.client else ""
     forwarded = [value.encode("latin-1") for value in request.headers.getlist("x-forwarded-for")]
-    return network_of(rt.part(_proxies).client(peer, forwarded)).hex()
+    return network_of(rt.part(_proxies).client(peer, forwarded))
 
 
 def _proxies(rt: Runtime) -> TrustedProxies:

@@ -1,5 +1,6 @@
 """Settings: profile and preferences, API keys, signed-in browsers, and the way out."""
 
+from datetime import timedelta
 from typing import Annotated, Any
 from zoneinfo import available_timezones
 
@@ -11,7 +12,7 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity import audit, keys, people, sessions
-from refract.identity.actors import Parts, Reader, Writer
+from refract.identity.actors import AccountHolder, Parts
 from refract.identity.leaving import delete_account
 from refract.identity.models import Scope, UserRole
 from refract.identity.pages.budget import Budget
@@ -25,15 +26,17 @@ from refract.web.toolkit import Rt, page_router
 router = page_router()
 CONFIRM = "delete"
 """What somebody types who means it."""
+KEY_DAYS = (("30", "In 30 days"), ("90", "In 90 days"), ("365", "In a year"), ("never", "Never"))
+DEFAULT_KEY_DAYS = "90"
 
 
 @router.get("/app/settings")
-async def settings_page(request: Request, actor: Reader, rt: Rt) -> Response:
+async def settings_page(request: Request, actor: AccountHolder, rt: Rt) -> Response:
     return await _settings(request, actor, rt)
 
 
 @router.post("/app/settings/profile")
-async def change_profile(request: Request, actor: Writer, rt: Rt, form: Annotated[ProfileForm, Form()]) -> Response:
+async def change_profile(request: Request, actor: AccountHolder, rt: Rt, form: Annotated[ProfileForm, Form()]) -> Response:
     """What a person says about themselves. An empty field clears what was there."""
     preferences: dict[str, Any] = {"language": form.language, "time_zone": form.time_zone, "suggestions": form.suggestions}
     if form.auto_confirm is not None:
@@ -50,7 +53,7 @@ async def change_profile(request: Request, actor: Writer, rt: Rt, form: Annotate
 
 
 @router.post("/app/settings/sessions/end-others")
-async def end_other_sessions(actor: Writer, rt: Rt) -> Response:
+async def end_other_sessions(actor: AccountHolder, rt: Rt) -> Response:
     """Sign out everywhere but here."""
     async with rt.db.write() as session:
         await sessions.end_other_sessions(session, actor.user, actor.session.id if actor.session else None)
@@ -59,7 +62,7 @@ async def end_other_sessions(actor: Writer, rt: Rt) -> Response:
 
 
 @router.post("/app/settings/sessions/{session_id}/end")
-async def end_session(session_id: Id, actor: Writer, rt: Rt) -> Response:
+async def end_session(session_id: Id, actor: AccountHolder, rt: Rt) -> Response:
     """Sign one browser out."""
     async with rt.db.write() as session:
         await sessions.end_session_by_id(session, actor.user, session_id)
@@ -68,7 +71,7 @@ async def end_session(session_id: Id, actor: Writer, rt: Rt) -> Response:
 
 
 @router.post("/app/settings/delete")
-async def delete_my_account(request: Request, actor: Writer, rt: Rt, parts: Parts, confirm: Annotated[str, Form()] = "") -> Response:
+async def delete_my_account(request: Request, actor: AccountHolder, rt: Rt, parts: Parts, confirm: Annotated[str, Form()] = "") -> Response:
     """Delete my account, once its own word for that was typed."""
     if confirm.strip().casefold() != CONFIRM:
         return await _settings(request, actor, rt, status=422, errors={"confirm": f"Type {CONFIRM} to show that you mean it."})
@@ -86,29 +89,40 @@ async def delete_my_account(request: Request, actor: Writer, rt: Rt, parts: Part
 
 @router.post("/app/settings/keys")
 async def create_key(
-    request: Request, actor: Writer, rt: Rt, name: Annotated[str, Form()] = "", scopes: Annotated[list[str] | None, Form()] = None
+    request: Request,
+    actor: AccountHolder,
+    rt: Rt,
+    name: Annotated[str, Form()] = "",
+    scopes: Annotated[list[str] | None, Form()] = None,
+    days: Annotated[str, Form()] = DEFAULT_KEY_DAYS,
 ) -> Response:
     """Make a key and show it, this once."""
     typed = {"name": name, "scopes": scopes or []}
+    values = typed | {"days": days}
+    if days not in dict(KEY_DAYS):
+        return await _settings(request, actor, rt, status=422, values=values, errors={"days": "Choose when it expires."})
+    ends = None if days == "never" else rt.clock.now() + timedelta(days=int(days))
     try:
-        new = KeyCreate.model_validate(typed)
+        new = KeyCreate.model_validate(typed | {"expires_at": ends})
     except ValidationError as wrong:
         errors = {str(one["loc"][0]): str(one["msg"]) for one in wrong.errors()}
-        return await _settings(request, actor, rt, status=422, values=typed, errors=errors)
+        return await _settings(request, actor, rt, status=422, values=values, errors=errors)
     try:
         async with rt.db.write() as session:
-            row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes, granted_by=actor.grantable)
+            row, clear = await keys.create_key(
+                session, rt, actor.user, new.name, new.scopes, expires_at=new.expires_at, parent=actor.parent
+            )
             await audit.note(session, rt, "key.created", actor=actor.user, target=row.key_prefix)
     except RefractError as error:
-        return await _settings(request, actor, rt, status=error.status, values=typed, errors={"scopes": error.message})
+        return await _settings(request, actor, rt, status=error.status, values=values, errors={"scopes": error.message})
     return await _settings(request, actor, rt, new_key={"name": row.name, "key": clear})
 
 
 @router.post("/app/settings/keys/{key_id}/revoke")
-async def revoke_key(key_id: Id, actor: Writer, rt: Rt) -> Response:
+async def revoke_key(key_id: Id, actor: AccountHolder, rt: Rt) -> Response:
     async with rt.db.write() as session:
-        row = await keys.revoke_key(session, actor.user, key_id)
-        await audit.note(session, rt, "key.revoked", actor=actor.user, target=row.key_prefix)
+        for row in await keys.revoke_key(session, actor.user, key_id):
+            await audit.note(session, rt, "key.revoked", actor=actor.user, target=row.key_prefix)
     return RedirectResponse("/app/settings#keys-section", 303)
 
 
@@ -120,7 +134,8 @@ async def _settings(
         browsers = await sessions.sessions_of(session, rt, actor.user)
         of_person = rt.part(Budget).of_person
         budget = await of_person(session, rt, actor.user) if of_person else None
-    scopes = [Scope.READ, Scope.WRITE, *([Scope.ADMIN] if actor.user.role == UserRole.ADMIN else [])]
+    scopes = [Scope.READ, Scope.WRITE, *([Scope.ADMIN] if actor.user.role == UserRole.ADMIN else []), Scope.ACCOUNT]
+    now = rt.clock.now()
     here = actor.session.id if actor.session else None
     return respond(
         request,
@@ -130,7 +145,11 @@ async def _settings(
         page_title="Settings",
         profile=profile or Me.model_validate(actor.user).model_dump(),
         time_zones=sorted(available_timezones()),
-        keys=[KeyOut.model_validate(one) for one in mine],
+        keys=[KeyOut.of(key, now) for key in mine],
+        key_names={key.id: key.name for key in mine},
+        ending_soon={key.id for key in mine if keys.is_ending_soon(key, now)},
+        key_days=KEY_DAYS,
+        default_key_days=DEFAULT_KEY_DAYS,
         sessions=[SessionOut.model_validate(one).model_copy(update={"current": one.id == here}) for one in browsers],
         allowed_scopes=[str(scope) for scope in scopes],
         confirm_word=CONFIRM,

@@ -1,0 +1,5 @@
+"""People for the tests of identity."""
+
+from tests.people import ada, bob, root
+
+__all__ = ["ada", "bob", "root"]
