@@ -14,7 +14,7 @@ from refract.jobs.worker import Worker
 from refract.library.enrich.material import Background, Extracted, Material
 from refract.library.enrich.offline import describe
 from refract.library.enrich.prompt import messages
-from refract.library.fetching import Reader
+from refract.library.fetching import ArticleReader
 from refract.library.models import Item
 from refract.migrations.tables import metadata
 from refract.tags.grammar import check_personal
@@ -117,8 +117,8 @@ ALLOWED |= {"blockquote", "table", "tbody", "td", "th", "thead", "tr"}
 
 
 @pytest.fixture
-def reader(rt: Runtime) -> Reader:
-    return rt.part(Reader)
+def reader(rt: Runtime) -> ArticleReader:
+    return rt.part(ArticleReader)
 
 
 def test_there_are_two_hundred() -> None:
@@ -126,9 +126,9 @@ def test_there_are_two_hundred() -> None:
 
 
 @on_sqlite
-async def test_a_hostile_page_is_only_text(reader: Reader) -> None:
+async def test_a_hostile_page_is_only_text(reader: ArticleReader) -> None:
     for name, html in CASES.items():
-        found = await reader.extract(html, "https://hostile.example/page")
+        found = await reader.extract(html.encode(), "https://hostile.example/page", "utf-8", 1)
         _harmless(name, found)
         proposal = describe(Material("https://hostile.example/page", "https://hostile.example/page", found), Background())
         for one in proposal.tags:

@@ -8,7 +8,7 @@ from httpx import AsyncClient
 from sqlalchemy import select
 
 from refract.core.clock import ManualClock
-from refract.core.net.metadata import LONGEST_TITLE, Metadata, read_metadata, tidy
+from refract.core.net.metadata import MAX_TITLE, Metadata, read_metadata, tidy
 from refract.core.runtime import Runtime
 from refract.jobs.models import Job
 from refract.lists import fetching, service
@@ -176,12 +176,12 @@ def test_titles_are_one_clean_line() -> None:
     assert tidy("a\u202eb\u200b\x07c \u00a0 d", 10) == "abc d"
     assert tidy("👨\u200d👩\u200d👧 family", 20) == "👨\u200d👩\u200d👧 family"
     assert tidy("word " * 100, 50) == "word " * 8 + "word…"
-    assert len(tidy("x" * 1000, LONGEST_TITLE) or "") == LONGEST_TITLE
+    assert len(tidy("x" * 1000, MAX_TITLE) or "") == MAX_TITLE
     assert tidy("\x00\n", 10) is None
 
 
 def test_odd_pages_are_read_all_the_same() -> None:
-    svg = "<body><svg><title>drawing</title></svg><title>late</title>"
+    svg = "<svg><title>drawing</title></svg><title>late</title>"
     assert read_metadata(svg, lambda reference: reference).title == "late"
     assert read_metadata("<title>one</title><title>two</title>", lambda reference: reference).title == "one"
     assert read_metadata("<meta property='og:image' content='x'>", lambda _: None) == Metadata()

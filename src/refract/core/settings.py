@@ -139,6 +139,9 @@ class Settings(BaseSettings):
     fetch_ports: Ports = (80, 443)
     """Ports (separated by commas) that pages may be fetched from at public addresses."""
 
+    extraction_processes: int = Field(default=2, ge=1, le=16)
+    """Processes beside each server process that read foreign pages and files and draw images, started when first needed."""
+
     # -- the library's assistant
     model_url: ModelUrl = None
     """An OpenAI-compatible endpoint such as `http://127.0.0.1:11434/v1`, which describes items. Left out: only the offline tier does."""

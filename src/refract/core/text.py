@@ -1,6 +1,10 @@
-"""Text as it is compared, and as it is shown when it was refused."""
+"""Text as it is compared, as it is shown when it was refused, and as it stands in HTML."""
 
+import html
+import re
 import unicodedata
+
+_ENDLESS_NUMBER = re.compile(r"&#[0-9]{1000,}+;?")
 
 
 def fold(text: str) -> str:
@@ -15,3 +19,8 @@ def shown(text: str, most: int = 60) -> str:
     """Enough of a refused text to recognise it, and nothing that a log or a terminal could trip over."""
     printable = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text[: most + 1])
     return printable if len(printable) <= most else f"{printable[:most]}…"
+
+
+def unescape_html(text: str) -> str:
+    """Replace character references. `html.unescape` raises ValueError about a number of several thousand digits."""
+    return html.unescape(_ENDLESS_NUMBER.sub("\ufffd", text)) if "&" in text else text

@@ -1,8 +1,9 @@
-"""A page's bytes, read: what it says about itself, and its readable text. Heavy: imported by the extracting process alone."""
+"""What a page says about itself, and its readable text. Heavy: imported by the extraction process alone."""
 
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urljoin
@@ -11,9 +12,11 @@ import nh3
 import trafilatura
 from selectolax.lexbor import LexborHTMLParser
 
+from refract.core.net.charset import decode
 from refract.core.urls import BadUrl, parse_web_url
 from refract.library.enrich.material import Extracted
 
+MAX_HTML = 3_000_000
 LONGEST_TEXT = 400_000
 MOST_KEYWORDS = 12
 _TAGS = {
@@ -22,6 +25,17 @@ _TAGS = {
 }  # fmt: skip
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _BLOCK = re.compile(r"</(?:p|h[1-6]|li|blockquote|pre|tr|table|ul|ol)>|<(?:br|hr) ?/?>")
+
+
+def read_article(body: bytes, *, url: str, charset: str | None) -> Iterator[bytes]:
+    """Yield the fields of a page as JSON, then its text and its HTML as they are."""
+    fields = asdict(extract(decode(body, charset)[:MAX_HTML], url))
+    text, html = (fields.pop(name).encode("utf-8", "replace") for name in ("text", "html"))
+    published = fields["published_at"]
+    fields |= {"published_at": published.isoformat() if published else None, "text_size": len(text)}
+    yield json.dumps(fields).encode()
+    yield text
+    yield html
 
 
 def extract(html: str, url: str) -> Extracted:

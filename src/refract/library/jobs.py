@@ -22,7 +22,7 @@ from refract.library.enrich.gather import background_of
 from refract.library.enrich.material import Background, Extracted, Material, Proposal
 from refract.library.enrich.model import Model, ModelFailed
 from refract.library.enrich.offline import describe
-from refract.library.fetching import Reader
+from refract.library.fetching import ArticleReader
 from refract.library.models import Item, ItemPage, ItemStatus, ItemType
 from refract.library.notes import Note
 from refract.library.payloads import EnrichItem, FailStuckItems
@@ -59,7 +59,7 @@ async def enrich_item(rt: Runtime, job: EnrichItem) -> None:
     page = task.page
     if task.url is not None and page is None:
         try:
-            page = await rt.part(Reader).read(task.url)
+            page = await rt.part(ArticleReader).read(task.url, task.user_id)
         except FetchError as wrong:
             await _not_fetched(rt, job, wrong)
             return

@@ -6,8 +6,9 @@ from typing import ClassVar
 from sqlalchemy import select
 
 from refract.core.db import WriteSession
-from refract.core.net import Fetcher, FetchError, Page
-from refract.core.net.metadata import Metadata, read_metadata
+from refract.core.extraction.pool import STRANGERS, ExtractionPool
+from refract.core.net import Fetcher, FetchError
+from refract.core.net.metadata import Metadata, fetch_metadata
 from refract.core.runtime import Runtime
 from refract.jobs.errors import TryAgain
 from refract.jobs.payload import Payload
@@ -19,9 +20,6 @@ from refract.lists import queries, service
 from refract.lists.models import ListEntry
 
 BUDGET_SECONDS = 5.0
-ENOUGH = 512 * 1024
-"""What a page says of itself stands at its beginning."""
-
 _PATIENT = (60.0, 60.0, 300.0, 900.0, 3600.0, 3600.0 * 6, 3600.0 * 24)
 
 
@@ -57,25 +55,18 @@ async def look_later(session: WriteSession, rt: Runtime, entries: Sequence[ListE
 async def fetch_entry(rt: Runtime, job: FetchEntry) -> None:
     """Fill in what the page says. One look is all, and final; tried again is only what our own database kept us from."""
     async with rt.db.read() as session:
-        entry = await queries.still_pending(session, job.entry_id)
-    if entry is None:
+        pending = await queries.still_pending(session, job.entry_id)
+    if pending is None:
         return  # taken out while it waited
-    found = await _look(rt, entry.href)  # slow: no transaction is open here
+    found = await _look(rt, *pending)  # slow: no transaction is open here
     async with rt.db.write() as writing:
         await service.fill_entry(writing, job.entry_id, found, rt.clock.now())
 
 
-async def _look(rt: Runtime, href: str) -> Metadata | None:
+async def _look(rt: Runtime, href: str, owner_id: int | None) -> Metadata | None:
+    owner = STRANGERS if owner_id is None else str(owner_id)
     try:
-        page = await rt.part(fetcher).fetch(href, budget=BUDGET_SECONDS, enough=ENOUGH)
-    except FetchError:
-        return None
-    return read_metadata(page.text, lambda reference: _joined(page, reference))
-
-
-def _joined(page: Page, reference: str) -> str | None:
-    try:
-        return page.join(reference)
+        return await fetch_metadata(rt.part(fetcher), rt.part(ExtractionPool), href, owner=owner, budget=BUDGET_SECONDS)
     except FetchError:
         return None
 

@@ -17,7 +17,7 @@ from refract.links.models import Link
 from refract.links.safety_models import BlockEpoch
 from refract.lists.access import Who
 from refract.lists.errors import EntryNotFound
-from refract.lists.models import LinkList, ListEntry, ListStatus
+from refract.lists.models import FetchStatus, LinkList, ListEntry, ListStatus
 from refract.lists.shown import EntryRow, Seen
 from refract.names.grammar import name_key
 from refract.names.models import Kind, Name
@@ -173,11 +173,12 @@ async def open_edition(session: ReadSession, family_id: int) -> LinkList | None:
     return await session.scalar(drafts.order_by(LinkList.id).limit(1))
 
 
-async def still_pending(session: ReadSession, entry_id: int) -> ListEntry | None:
-    """An entry whose page is still to be fetched, of a list that still exists."""
-    wanted = select(ListEntry).join(LinkList, LinkList.id == ListEntry.list_id).where(ListEntry.id == entry_id, ALIVE)
-    found = await session.scalar(wanted)
-    return found if found is not None and found.fetch_status == "pending" else None
+async def still_pending(session: ReadSession, entry_id: int) -> tuple[str, int | None] | None:
+    """Return address and list owner of an entry whose page is still to be fetched, of a list that still exists."""
+    wanted = select(ListEntry.href, LinkList.owner_id).join(LinkList, LinkList.id == ListEntry.list_id)
+    pending = wanted.where(ListEntry.id == entry_id, ListEntry.fetch_status == FetchStatus.PENDING, ALIVE)
+    row = (await session.execute(pending)).one_or_none()
+    return (row.href, row.owner_id) if row is not None else None
 
 
 async def untouched_drafts(session: ReadSession, before: datetime, most: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 addresses: which addresses are public · names: host name → addresses · wire: one approved connection, one request, one answer
 body: decoding within limits · charset: bytes → text · fetch: redirects, time and the result · errors: how a fetch can end
+head: title and meta elements of a page · metadata: what a page says of itself, read in an extraction process
 """
 
 from refract.core.net.addresses import Address, Guard, is_public

@@ -29,10 +29,11 @@ class Body:
 
     def feed(self, piece: bytes) -> None:
         self._wire += len(piece)
-        room = self._most + 1 - len(self._bytes)  # one more than allowed, to notice that there is more
+        plausible = max(self._limits.ratio_from, self._limits.ratio * self._wire)
+        room = min(self._most, plausible) + 1 - len(self._bytes)  # one more than allowed, to notice that there is more
         self._bytes += piece[:room] if self._gzip is None else self._inflate(self._gzip, piece, room)
         size = len(self._bytes)
-        if size > max(self._limits.ratio_from, self._limits.ratio * self._wire):
+        if size > plausible:
             raise TooLarge(f"{self._wire} bytes became {size}")
         if size > self._most:
             if self._enough is None:

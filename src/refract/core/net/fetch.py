@@ -48,9 +48,15 @@ class Page:
         return _essence(self.headers)
 
     @property
-    def text(self) -> str:
+    def charset(self) -> str | None:
+        """The encoding that the server states."""
         stated = _CHARSET.search(self.headers.get("content-type", ""))
-        return decode(self.body, stated[1] if stated else None, whole=not self.truncated)
+        return stated[1] if stated else None
+
+    @property
+    def text(self) -> str:
+        """The whole body, decoded. Of a foreign page this is for an extraction process to do."""
+        return decode(self.body, self.charset, whole=not self.truncated)
 
     def join(self, reference: str) -> str:
         """The full address of something this page refers to. `RefusedAddress` if it could not be fetched anyway."""

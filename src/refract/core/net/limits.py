@@ -16,7 +16,7 @@ class Limits:
     pieces: int = 16 * KIB  # chunks of a body: a million of one byte each would cost seconds of work
     decoded: int = 8 * MIB
     ratio: int = 100
-    ratio_from: int = 1 * MIB  # a small page of blanks may shrink as much as a bomb does, and harms nobody
+    ratio_from: int = 64 * KIB  # a small page of blanks may shrink as much as a bomb does, and harms nobody
     head: int = 64 * KIB
     headers: int = 64
     redirects: int = 5

@@ -1,43 +1,97 @@
-"""What a page says of itself: title, description and picture, as text that can be kept. Pure."""
+"""Title, description and picture of a foreign page, read in an extraction process."""
 
+import json
 import re
 import unicodedata
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 
-from selectolax.lexbor import LexborHTMLParser
+from refract.core.extraction.pool import ExtractionPool
+from refract.core.extraction.tasks import ExtractionBusy, ExtractionError, ExtractionTask, TaskRefused
+from refract.core.net.charset import decode
+from refract.core.net.errors import FetchError
+from refract.core.net.fetch import Fetcher, Page
+from refract.core.net.head import PageTooDeep, TooManyAttributes, read_head
 
-LONGEST_TITLE = 200
-LONGEST_DESCRIPTION = 500
-LONGEST_IMAGE = 2048
+MAX_TITLE = 200
+MAX_DESCRIPTION = 500
+MAX_IMAGE = 2048
+MAX_FETCHED = 512 * 1024
+"""Bytes of a page that are fetched for its head. Large sites have half a megabyte of script in theirs."""
+
+READ_METADATA = ExtractionTask("metadata", "refract.core.net.metadata:read_page", cpu_seconds=2, wall_seconds=20.0, max_output=64 * 1024)
 _BLANKS = re.compile(r"\s+")
 _JOINERS = "\u200c\u200d"  # invisible, but they make emoji and many scripts what they are
 
 
+class UnreadablePage(FetchError):
+    """The page could not be read."""
+
+    kind = "unreadable"
+
+    def __init__(self, detail: str = "", *, again: bool = False) -> None:
+        super().__init__(detail)
+        self.again = again
+
+
 @dataclass(frozen=True, slots=True)
 class Metadata:
+    """What a page says of itself, as text that can be kept."""
+
     title: str | None = None
     description: str | None = None
     image: str | None = None
 
 
+async def fetch_metadata(fetcher: Fetcher, pool: ExtractionPool, url: str, *, owner: str, budget: float) -> Metadata:
+    """Fetch the beginning of a page and return its metadata; raises `FetchError`."""
+    page = await fetcher.fetch(url, budget=budget, enough=MAX_FETCHED)
+    try:
+        pieces = await pool.run(READ_METADATA, page.body, owner=owner, url=page.url, charset=page.charset, whole=not page.truncated)
+    except ExtractionError as exc:
+        raise UnreadablePage(f"{url}: {exc.outcome}", again=isinstance(exc, ExtractionBusy)) from exc
+    return Metadata(**json.loads(b"".join(pieces)))
+
+
+def read_page(body: bytes, *, url: str, charset: str | None, whole: bool) -> bytes:
+    """Return the metadata of a page as JSON. Runs in the extraction process."""
+    page = Page(url, 200, {}, b"")
+
+    def join(reference: str) -> str | None:
+        try:
+            return page.join(reference)
+        except FetchError:
+            return None
+
+    try:
+        found = read_metadata(decode(body, charset, whole=whole), join)
+    except (PageTooDeep, TooManyAttributes) as exc:
+        raise TaskRefused(type(exc).__name__) from exc
+    return json.dumps(asdict(found)).encode()
+
+
 def read_metadata(html: str, join: Callable[[str], str | None]) -> Metadata:
-    """What the page offers for previews goes before its plain title. `join` makes a reference whole, or None where it leads nowhere."""
-    tree = LexborHTMLParser(html)
+    """Read the head of a page. `join` makes a reference whole, or returns None where it leads nowhere.
+
+    What the page offers for previews goes before its plain title.
+    """
+    head = read_head(html)
     offered: dict[str, str] = {}
-    for meta in tree.css("meta"):
-        name = (meta.attributes.get("property") or meta.attributes.get("name") or "").strip().lower()
-        content = meta.attributes.get("content")
-        if name and content and content.strip():
-            offered.setdefault(name, content)
-    plain = tree.css_first("head > title") or tree.css_first("body > title")
-    title = offered.get("og:title") or (plain.text(deep=True) if plain is not None else None) or offered.get("twitter:title")
+    for name, content in _named(head.metas):
+        offered.setdefault(name, content)
+    title = offered.get("og:title") or head.title or offered.get("twitter:title")
     description = offered.get("og:description") or offered.get("description") or offered.get("twitter:description")
     picture = offered.get("og:image") or offered.get("og:image:url") or offered.get("twitter:image")
     image = join(picture.strip()) if picture else None
-    return Metadata(
-        tidy(title, LONGEST_TITLE), tidy(description, LONGEST_DESCRIPTION), image if image and len(image) <= LONGEST_IMAGE else None
-    )
+    return Metadata(tidy(title, MAX_TITLE), tidy(description, MAX_DESCRIPTION), image if image and len(image) <= MAX_IMAGE else None)
+
+
+def _named(metas: list[dict[str, str]]) -> Iterator[tuple[str, str]]:
+    for attributes in metas:
+        name = (attributes.get("property") or attributes.get("name") or "").strip().lower()
+        content = attributes.get("content", "")
+        if name and content.strip():
+            yield name, content
 
 
 def tidy(text: str | None, most: int) -> str | None:

@@ -3,11 +3,12 @@
 Nothing is built of the document: not a tree, so it may be nested as deep as it likes, and no more of it is in memory than one bookmark.
 """
 
-import html
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
+
+from refract.core.text import unescape_html
 
 CHUNK = 64 * 1024
 LONGEST_TAG = 512 * 1024
@@ -68,7 +69,7 @@ class Bookmarks:
         try:
             for piece in _pieces(self.text):
                 if piece.words:
-                    self._take(html.unescape(piece.words))
+                    self._take(unescape_html(piece.words))
                 elif (done := self._turn(piece)) is not None:
                     yield done
         except Broken as wrong:
@@ -135,7 +136,7 @@ def attributes(inside: str) -> dict[str, str]:
     """The attributes of a tag, the first of each name."""
     found: dict[str, str] = {}
     for name, double, single, bare in _ATTRIBUTE.findall(inside):
-        found.setdefault(name.lower(), html.unescape(double or single or bare))
+        found.setdefault(name.lower(), unescape_html(double or single or bare))
     return found
 
 

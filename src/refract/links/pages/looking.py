@@ -1,5 +1,6 @@
 """What the form says about a destination while it is typed: the page's title, and what speaks against leading there."""
 
+import asyncio
 from contextlib import suppress
 from typing import Any
 
@@ -7,8 +8,9 @@ from fastapi import Request
 from starlette.responses import Response
 
 from refract.core.errors import RefractError
+from refract.core.extraction.pool import ExtractionPool
 from refract.core.net import Fetcher, FetchError
-from refract.core.net.metadata import read_metadata
+from refract.core.net.metadata import fetch_metadata
 from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.identity.actors import Writer
@@ -22,7 +24,6 @@ from refract.web.toolkit import Rt, page_router
 router = page_router()
 LOOKS_PER_MINUTE = 30
 BUDGET_SECONDS = 4.0
-ENOUGH = 256 * 1024
 
 
 class Looks:
@@ -30,6 +31,7 @@ class Looks:
 
     def __init__(self, rt: Runtime) -> None:
         self.fetcher = Fetcher.from_settings(rt.settings)
+        self.pool = rt.part(ExtractionPool)
         self._buckets = SharedBuckets(rt.part(shared_redis), "look", size=LOOKS_PER_MINUTE, per_second=LOOKS_PER_MINUTE / 60)
 
     async def count(self, user_id: int, now: float) -> None:
@@ -46,11 +48,11 @@ async def look(request: Request, actor: Writer, rt: Rt, destination: Typed = "")
     if "://" in typed:  # the rest is still being typed
         await rt.part(Looks).count(actor.user.id, rt.clock.monotonic())
         (found,) = await vet(rt, [typed])
-        said |= {"problem": found.message} if isinstance(found, RefractError) else await _said_of(rt, found)
+        said |= {"problem": found.message} if isinstance(found, RefractError) else await _said_of(rt, found, actor.user.id)
     return respond_part(request, actor, "fragments/look.html", **said)
 
 
-async def _said_of(rt: Runtime, found: Vetted) -> dict[str, Any]:
+async def _said_of(rt: Runtime, found: Vetted, user_id: int) -> dict[str, Any]:
     """One look, in a few seconds, through the one door to foreign pages. What cannot be read can be led to all the same."""
     warnings = []
     if found.flagged:
@@ -60,7 +62,8 @@ async def _said_of(rt: Runtime, found: Vetted) -> dict[str, Any]:
     if found.template is not None:
         return {"title": None, "warnings": warnings}
     title = None
-    with suppress(FetchError):
-        page = await rt.part(Looks).fetcher.fetch(found.href, budget=BUDGET_SECONDS, enough=ENOUGH)
-        title = read_metadata(page.text, lambda _: None).title
+    with suppress(FetchError, TimeoutError):
+        async with asyncio.timeout(BUDGET_SECONDS):  # waiting for the extraction process included
+            looks = rt.part(Looks)
+            title = (await fetch_metadata(looks.fetcher, looks.pool, found.href, owner=str(user_id), budget=BUDGET_SECONDS)).title
     return {"title": title, "warnings": warnings}

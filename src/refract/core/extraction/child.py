@@ -1,0 +1,80 @@
+"""The program of an extraction process: one task after the other from standard input, until that ends.
+
+Whatever a page does to a parser it does here: a task over its CPU time or memory ends this process, not the server.
+"""
+
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+from refract.core.extraction.frames import DONE, FAILED, MAX_PIECE, PIECE, QUESTION, REFUSED, pack_answer
+from refract.core.extraction.tasks import TaskRefused
+
+MEMORY_BYTES = 1024**3
+NICENESS = 5
+ORPHAN_CHECK_SECONDS = 1.0
+
+
+def main() -> None:
+    """Serve standard input with less priority than the server, and within limits."""
+    with suppress(ValueError, OSError):  # macOS knows no such limit; the limits of time hold there as well
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    os.nice(NICENESS)
+    parent = os.getppid()
+
+    def end_if_orphaned(_signal: int, _frame: object) -> None:
+        if os.getppid() != parent:
+            os._exit(1)
+
+    signal.signal(signal.SIGALRM, end_if_orphaned)
+    serve(sys.stdin.buffer, sys.stdout.buffer)
+
+
+def serve(questions: BinaryIO, answers: BinaryIO) -> None:
+    """Work on one question after the other until there are no more."""
+    while len(head := questions.read(QUESTION.size)) == QUESTION.size:
+        named_size, body_size = QUESTION.unpack(head)
+        named = json.loads(questions.read(named_size))
+        body = questions.read(body_size)
+        signal.setitimer(signal.ITIMER_REAL, ORPHAN_CHECK_SECONDS, ORPHAN_CHECK_SECONDS)
+        _limit_cpu(named["cpu_seconds"])
+        answers.write(_work(named, body, answers))
+        answers.flush()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _limit_cpu(seconds: int) -> None:
+    """Have the kernel end this process once the task has used so much CPU time."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + seconds, hard))
+
+
+def _work(named: dict[str, Any], body: bytes, answers: BinaryIO) -> bytes:
+    try:
+        result = _function(named["function"])(body, **named["arguments"])
+        for piece in (result,) if isinstance(result, bytes) else result:
+            answers.writelines(pack_answer(PIECE, piece[at : at + MAX_PIECE]) for at in range(0, len(piece), MAX_PIECE))
+    except TaskRefused as refused:
+        return pack_answer(REFUSED, json.dumps({"code": refused.code, **refused.details}).encode()[:MAX_PIECE])
+    except BrokenPipeError:
+        raise
+    except Exception as exc:  # noqa: BLE001 - whatever a page does to a parser is an answer
+        return pack_answer(FAILED, type(exc).__name__.encode())
+    return pack_answer(DONE)
+
+
+def _function(dotted: str) -> Callable[..., bytes | Iterable[bytes]]:
+    module, _, name = dotted.partition(":")
+    function: Callable[..., bytes | Iterable[bytes]] = getattr(importlib.import_module(module), name)
+    return function
+
+
+if __name__ == "__main__":
+    main()

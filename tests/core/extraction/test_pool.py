@@ -1,0 +1,148 @@
+"""Extraction processes: limits that hold, results that are bounded, and a server that goes on whatever a task does."""
+
+import asyncio
+import os
+import signal
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from refract.core.extraction.frames import MAX_PIECE
+from refract.core.extraction.pool import ExtractionPool
+from refract.core.extraction.tasks import (
+    ExtractionCrashed,
+    ExtractionError,
+    ExtractionTask,
+    ExtractionTimeout,
+    OutputTooLarge,
+    TaskFailed,
+)
+from refract.core.runtime import Runtime
+from tests.client import on_sqlite
+
+pytestmark = on_sqlite
+ECHO = ExtractionTask("echo", "builtins:bytes", cpu_seconds=5, wall_seconds=60.0, max_output=4 * 1024 * 1024)
+INFLATE = replace(ECHO, kind="inflate", function="zlib:decompress")
+EXEC = replace(ECHO, kind="exec", function="builtins:exec", cpu_seconds=60, slow=True)
+ENDLESS = b"while True: pass"
+FLOOD = replace(ECHO, kind="flood", function="itertools:repeat")
+
+
+@pytest.fixture
+def pool(rt: Runtime) -> ExtractionPool:
+    return rt.part(ExtractionPool)
+
+
+def pids(pool: ExtractionPool) -> set[int]:
+    return {child._process.pid for child in pool._children}
+
+
+def samples(rt: Runtime, name: str) -> dict[tuple[str, ...], float]:
+    return {
+        tuple(sample.labels.values()): sample.value
+        for family in rt.metrics.registry.collect()
+        for sample in family.samples
+        if sample.name == name
+    }
+
+
+async def test_results_come_back_in_bounded_pieces(pool: ExtractionPool) -> None:
+    body = os.urandom(3 * MAX_PIECE + 1)
+
+    pieces = await pool.run(ECHO, body, owner="ada")
+
+    assert b"".join(pieces) == body
+    assert max(map(len, pieces)) <= MAX_PIECE
+
+
+async def test_one_process_is_started_when_needed_and_kept(pool: ExtractionPool) -> None:
+    assert pids(pool) == set()
+    await pool.run(ECHO, b"a", owner="ada")
+    first = pids(pool)
+    await pool.run(ECHO, b"b", owner="bob")
+
+    assert len(first) == 1
+    assert pids(pool) == first
+
+
+@pytest.mark.parametrize(
+    ("task", "body", "ending"),
+    [
+        (replace(EXEC, cpu_seconds=1), ENDLESS, ExtractionCrashed),  # the kernel ends it for its CPU time
+        (replace(ECHO, kind="late", wall_seconds=0.0), b"", ExtractionTimeout),
+        (replace(ECHO, kind="long", max_output=100), b"x" * 101, OutputTooLarge),
+        (FLOOD, b"x" * 1000, OutputTooLarge),
+        (INFLATE, zlib.compress(bytes(1100 * 1024 * 1024), 1), TaskFailed),  # MemoryError
+        (INFLATE, b"no zlib", TaskFailed),
+        (replace(ECHO, kind="unknown", function="refract.nowhere:nothing"), b"", TaskFailed),
+    ],
+    ids=["cpu", "wall", "output", "flood", "memory", "error", "unknown"],
+)
+async def test_a_task_that_goes_wrong_ends_alone(
+    rt: Runtime, pool: ExtractionPool, task: ExtractionTask, body: bytes, ending: type[ExtractionError]
+) -> None:
+    with pytest.raises(ending):
+        await pool.run(task, body, owner="eve")
+
+    assert await pool.run(ECHO, b"next", owner="ada") == [b"next"]
+    assert samples(rt, "refract_extraction_tasks_total") == {(task.kind, ending.outcome): 1.0, ("echo", "done"): 1.0}
+
+
+async def test_a_killed_process_is_replaced(pool: ExtractionPool) -> None:
+    await pool.run(ECHO, b"a", owner="ada")
+    (first,) = pids(pool)
+    os.kill(first, signal.SIGKILL)  # as the kernel would for want of memory
+
+    with suppress(ExtractionCrashed):  # if the server has not noticed yet
+        await pool.run(ECHO, b"b", owner="ada")
+
+    assert await pool.run(ECHO, b"c", owner="ada") == [b"c"]
+    assert first not in pids(pool)
+
+
+async def test_a_cancelled_task_takes_its_process_along_and_no_result_is_mixed_up(pool: ExtractionPool) -> None:
+    running = asyncio.create_task(pool.run(EXEC, ENDLESS, owner="eve"))
+    await _until(lambda: bool(pids(pool)))
+    (first,) = pids(pool)
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert await pool.run(ECHO, b"mine", owner="ada") == [b"mine"]
+    assert first not in pids(pool)
+
+
+async def test_quick_tasks_pass_by_a_slow_one(rt: Runtime, pool: ExtractionPool) -> None:
+    slow = [asyncio.create_task(pool.run(EXEC, ENDLESS, owner=f"eve{number}")) for number in range(3)]
+    await _until(lambda: bool(pids(pool)))
+
+    assert await pool.run(ECHO, b"quick", owner="ada") == [b"quick"]
+    assert samples(rt, "refract_extraction_waiting") == {(): 2.0}
+    assert len(pids(pool)) == 2
+    for task in slow:
+        task.cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
+    assert samples(rt, "refract_extraction_waiting") == {(): 0.0}
+
+
+async def test_children_know_nothing_of_the_server(pool: ExtractionPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFRACT_SECRET_KEY", "s" * 40)
+    await pool.run(ECHO, b"a", owner="ada")
+    (pid,) = pids(pool)
+
+    assert _environment(pid) == {b"PYTHONPATH", b"PATH", b"LANG"}
+    assert os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, 0)
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - what happens in another process sets no event
+        await asyncio.sleep(0.02)
+
+
+def _environment(pid: int) -> set[bytes]:
+    return {entry.split(b"=")[0] for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if entry}
