@@ -27,7 +27,7 @@ from tools.serving import Served, serving
 BAR = 5_000
 ROWS = 1_000
 SINGLE = 200
-UNLIMITED = {"key_requests_per_hour": 0, "creates_per_hour": 0}
+UNLIMITED = {"key_requests_per_hour": "unlimited", "creates_per_hour": "unlimited"}
 
 
 @dataclass(frozen=True)

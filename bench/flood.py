@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
         scripts = {name: Path(directory) / f"{name}.lua" for name in ("real", "unknown")}
         scripts["real"].write_text(REAL)
         scripts["unknown"].write_text(UNKNOWN)
-        with serving(data, role="redirect", cached_links=NAMES, cached_misses=5000, misses_per_minute=0) as served:
+        with serving(data, role="redirect", cached_links=NAMES, cached_misses=5000, misses_per_minute="unlimited") as served:
             ask(served.url, (f"/s{number}" for number in range(NAMES)))
             found = {
                 name: phase(served.url, served.process.pid, scripts, options.seconds, flooded=flooded)

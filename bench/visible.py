@@ -26,7 +26,7 @@ from tools.serving import Served, serving
 BAR = 5.0
 LINKS = 50
 CONNECTIONS = 8
-UNLIMITED: dict[str, Any] = {"key_requests_per_hour": 0, "creates_per_hour": 0}
+UNLIMITED: dict[str, Any] = {"key_requests_per_hour": "unlimited", "creates_per_hour": "unlimited"}
 _REQUEST = "GET /{} HTTP/1.1\r\nHost: bench\r\nUser-Agent: " + AGENT + "\r\n\r\n"
 
 

@@ -83,7 +83,12 @@ async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator
     captures = SIZES[size].captures
     async with database(dialect) as url:
         settings = Settings(
-            data_dir=home, database_url=url, model_url="http://127.0.0.1:9/v1", model_name="none", quota_free=LIMIT, key_requests_per_hour=0
+            data_dir=home,
+            database_url=url,
+            model_url="http://127.0.0.1:9/v1",
+            model_name="none",
+            quota_free=LIMIT,
+            key_requests_per_hour=None,
         )
         db = Database(settings)
         await migrations.upgrade(db)

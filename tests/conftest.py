@@ -46,7 +46,10 @@ def _plain_logs() -> None:
 
 
 def make_settings(data_dir: Path, **given: Any) -> Settings:
-    return Settings(**{"data_dir": data_dir, "base_url": "http://go.test", "secret_key": "s" * 40, "log_format": "json", **given})
+    """An installation that lets strangers publish lists under names they choose, unless told otherwise."""
+    usual = {"base_url": "http://go.test", "secret_key": "s" * 40, "log_format": "json"}
+    open_to_strangers = {"anonymous_lists": "publish", "anonymous_names": True}
+    return Settings(**{"data_dir": data_dir, **usual, **open_to_strangers, **given})
 
 
 async def _prepare(dialect: str, scratch: Path) -> str:

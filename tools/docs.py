@@ -31,7 +31,7 @@ from refract.core.ids import Snowflakes
 from refract.core.issuers import Issuer
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
-from refract.core.setting_values import Network
+from refract.core.setting_values import AnonymousLimit, Limit, Network
 from refract.core.settings import Settings
 from refract.identity import actors
 from refract.web import openapi
@@ -53,7 +53,7 @@ _WORDS: dict[Any, str] = {
     Network: "network",
     dict[str, Issuer]: "see below",
 }
-
+_LIMITS = {Limit: "whole number from 1, or `unlimited`", AnonymousLimit: "whole number from 0, or `unlimited`"}
 
 EVERYWHERE = {error.code for error in (*openapi.EVERYWHERE, *actors.GUARDING)}
 """Codes that nearly every call may answer; the page names only what is particular to one."""
@@ -127,6 +127,9 @@ def docstrings(model: type[BaseModel]) -> dict[str, str]:
 
 def type_in_words(field: FieldInfo) -> str:
     """What may be written into the variable."""
+    for limit, words in _LIMITS.items():
+        if typing.get_args(limit)[-1] in field.metadata:
+            return words
     return _words_for(field.annotation) + _bounds(field)
 
 

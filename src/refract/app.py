@@ -32,6 +32,7 @@ from refract.links import pages as link_pages
 from refract.lists import adding
 from refract.lists import api as lists_api
 from refract.lists import pages as builder
+from refract.lists.errors import AnonymousListsOff
 from refract.names.grammar import Reserved
 from refract.names.service import Namespace
 from refract.node import Node, list_pages
@@ -226,6 +227,8 @@ async def _refused(request: Request, error: Exception) -> Response:
     word = _word_for(request, error)
     if request.url.path.startswith("/api/") or not wants_page(request.headers):
         return problem_response(word)
+    if isinstance(word, AnonymousListsOff):
+        return returning.sign_in_first(request.app.state.rt, request.url.path if request.method == "GET" else "/app/lists")
     try:
         actor = await identify(request, request.app.state.rt) if request.method in ("GET", "HEAD") else None
     except RefractError:

@@ -37,7 +37,9 @@ class ListPages:
             return Missing()
         if scope["method"] == "GET":
             await self._engine.record(scope, Found(kind="list", id=page.list_id, name=page.slug))
-        return self._surface.page(scope, None, "list_public.html", status=200, page_title=page.title, **page.context)
+        response = self._surface.page(scope, None, "list_public.html", status=200, page_title=page.title, **page.context)
+        response.headers.update(page.headers)
+        return response
 
     @staticmethod
     def _entry(found: Found, entry: Entry | None) -> Leads | Dead | Missing:

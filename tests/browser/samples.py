@@ -375,8 +375,10 @@ PUBLISHED = A_LIST | {
     "id": "2", "status": "published", "edition": 3, "published_at": NOW, "url": "https://go.example.com/reading", "views": 1284,
 }  # fmt: skip
 UNTITLED = A_LIST | {"id": "3", "title": None, "slug": None, "entry_count": 0, "entries": []}
-BUILDER: dict[str, Any] = {"settled": False, "waiting": [], "host": "go.example.com", "palettes": NAMES}
-LISTS: dict[str, Any] = {"q": "", "next_url": None, "first_url": None, "claimable": []}
+BUILDER: dict[str, Any] = {
+    "settled": False, "waiting": [], "host": "go.example.com", "palettes": NAMES, "may_publish": True, "may_name": True,
+}  # fmt: skip
+LISTS: dict[str, Any] = {"q": "", "next_url": None, "first_url": None, "claimable": [], "may_publish": True}
 WRONG = {"slug": "The name “reading” is already in use.", "urls": "exmaple: That is not an address that a browser could open."}
 TYPED, CLAIM, QR = {"urls": "exmaple"}, {"claimable": ["Books", "Music"]}, {"slug": "roadmap"}
 SHELF: dict[str, Any] = {
@@ -390,6 +392,7 @@ SHELF: dict[str, Any] = {
     "all_addresses": "\n".join(one["url"] for one in ENTRIES),
     "older": 2,
     "newer": 4,
+    "indexed": True,
 }
 DRAFT_SHELF = {name: SHELF[name] for name in ("heading", "entries", "address", "all_addresses")} | {
     "list": A_LIST | {"latest_edition": 1, "edition": 1}, "older": None, "newer": None, "draft": "1",
@@ -471,8 +474,9 @@ IMPORT: dict[str, Any] = {
 
 
 PAGES: dict[str, Page] = {
-    "landing": page("landing.html", "Refract", path="/"),
-    "landing-links-only": page("landing.html", "Refract", path="/", areas=["links", "settings"]),
+    "landing": page("landing.html", "Refract", path="/", stranger_lists="publish"),
+    "landing-off": page("landing.html", "Refract", path="/", stranger_lists="off"),
+    "landing-links-only": page("landing.html", "Refract", path="/", stranger_lists="off", areas=["links", "settings"]),
     "signin": page("signin.html", "Sign in", path="/auth/sign-in"),
     "signin-failed": page("signin.html", "Sign in", path="/auth/sign-in", reason="That link was used already. Make a new one."),
     "signin-provider": page("signin.html", "Sign in", providers=PROVIDERS[:1], links_enabled=False),
@@ -542,6 +546,10 @@ PAGES: dict[str, Page] = {
     ),
     "list": page("list.html", "Reading for new people", ADA, path="/app/lists/1", list=A_LIST, **(BUILDER | CLAIM)),
     "list-stranger": page("list.html", "Untitled list", path="/app/lists/1", list=UNTITLED, errors=WRONG, values=TYPED, **BUILDER),
+    "list-stranger-draft": page(
+        "list.html", "Reading", path="/app/lists/1", list=A_LIST, **(BUILDER | {"may_publish": False, "may_name": False})
+    ),
+    "list-stranger-generated": page("list.html", "Reading", path="/app/lists/1", list=A_LIST, **(BUILDER | {"may_name": False})),
     "list-edition": page("list.html", "Reading for new people", SAM, path="/app/lists/1", list=A_LIST, **(BUILDER | {"settled": True})),
     "list-published": page("list.html", "Reading for new people", ADA, path="/app/lists/2", list=PUBLISHED | QR, **BUILDER),
     "list-public": page("list_public.html", "Reading for new people", path="/reading", **SHELF),

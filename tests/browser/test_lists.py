@@ -23,6 +23,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Under another host name than the pages that are collected: our own address is no entry."""
     port = free_port()
     settings = {"REFRACT_FETCH_ALLOW": "127.0.0.1/32", "REFRACT_BASE_URL": f"http://localhost:{port}"}
+    settings |= {"REFRACT_ANONYMOUS_NAMES": "true"}
     with serving(tmp_path_factory.mktemp("served") / "data", port=port, **settings) as here:
         here.url = settings["REFRACT_BASE_URL"]
         yield here

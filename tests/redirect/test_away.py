@@ -41,7 +41,9 @@ async def world(database: str, tmp_path: Path) -> AsyncIterator[World]:
         here, inside = Database(make_settings(tmp_path, database_url=url)), Database(make_settings(tmp_path, database_url=database))
         rts = [
             Runtime(
-                settings=make_settings(tmp_path / "data", database_url=url, role="redirect", misses_per_minute=0, spool_reader="elsewhere"),
+                settings=make_settings(
+                    tmp_path / "data", database_url=url, role="redirect", misses_per_minute=None, spool_reader="elsewhere"
+                ),
                 db=db,
                 clock=clock,
                 ids=Snowflakes(number, clock),

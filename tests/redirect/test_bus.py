@@ -26,7 +26,7 @@ from tests.redirect.nodes import Place, open_place
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, role="redirect", misses_per_minute=0)
+    return make_settings(tmp_path / "data", database_url=database, role="redirect", misses_per_minute=None)
 
 
 @pytest.fixture

@@ -317,7 +317,7 @@ async def test_misses_are_limited_per_network_and_hits_are_not(world: World, tmp
 
 
 async def test_no_limit_when_it_is_zero(world: World, tmp_path: Path) -> None:
-    async with served(world.app(tmp_path, misses_per_minute=0)) as connect:
+    async with served(world.app(tmp_path, misses_per_minute=None)) as connect:
         wire = await connect()
         assert {(await wire.ask(f"/no{number}")).status for number in range(50)} == {404}
 

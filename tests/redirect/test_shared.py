@@ -34,7 +34,7 @@ pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path, redis_server: RedisServer) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, role="redirect", misses_per_minute=0, redis_url=redis_server.url)
+    return make_settings(tmp_path / "data", database_url=database, role="redirect", misses_per_minute=None, redis_url=redis_server.url)
 
 
 @pytest.fixture

@@ -27,7 +27,9 @@ from tests.redirect.nodes import Place, open_place
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, role="redirect", cached_links=100, cached_misses=64, misses_per_minute=0)
+    return make_settings(
+        tmp_path / "data", database_url=database, role="redirect", cached_links=100, cached_misses=64, misses_per_minute=None
+    )
 
 
 @pytest.fixture

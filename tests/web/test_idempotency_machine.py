@@ -33,7 +33,7 @@ class Posts(Machine):
 
     @initialize()
     def begin(self) -> None:
-        unlimited = {"creates_per_hour": 0, "key_requests_per_hour": 0}
+        unlimited = {"creates_per_hour": None, "key_requests_per_hour": None}
         self.rt = replace(self.rt, settings=self.rt.settings.model_copy(update=unlimited))
         self.application = Application(self.rt)
 

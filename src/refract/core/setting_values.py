@@ -72,6 +72,24 @@ def _collector(value: str | None) -> str | None:
     return value
 
 
+def _limit(value: object, least: int) -> int | None:
+    if value is None or value == "unlimited":
+        return None
+    digits = str(value).strip()
+    if isinstance(value, bool) or not (digits.isascii() and digits.isdigit() and int(digits) >= least):
+        problem = f"write a whole number from {least}, or unlimited"
+        raise ValueError(problem)
+    return int(digits)
+
+
+def _abuse_limit(value: object) -> int | None:
+    return _limit(value, 1)
+
+
+def _anonymous_limit(value: object) -> int | None:
+    return _limit(value, 0)
+
+
 def _secret(value: SecretStr | None) -> SecretStr | None:
     if value is not None and len(value.get_secret_value()) < 32:
         problem = "use at least 32 characters"
@@ -99,6 +117,10 @@ def _whole(database_url: str) -> bool:
     return _port_fits(parts) and len(parts.path) > 1
 
 
+Limit = Annotated[int | None, NoDecode, BeforeValidator(_abuse_limit)]
+"""How often something may happen; None (written `unlimited`) sets no limit. 0 is refused, since it reads like "never"."""
+AnonymousLimit = Annotated[int | None, NoDecode, BeforeValidator(_anonymous_limit)]
+"""The same for what strangers may do, where 0 is "never"."""
 Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)]
 Ports = Annotated[tuple[int, ...], NoDecode, BeforeValidator(_ports)]
 Origin = Annotated[str | None, AfterValidator(_origin)]

@@ -9,10 +9,13 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from refract.core.address import is_loopback
 from refract.core.setting_values import (
+    AnonymousLimit,
     CollectorUrl,
     DatabaseUrl,
     Issuers,
+    Limit,
     ModelUrl,
     Networks,
     Origin,
@@ -95,24 +98,36 @@ class Settings(BaseSettings):
     """Where the Safe Browsing API answers."""
 
     # -- limits
-    creates_per_hour: int = Field(default=100, ge=0)
-    """Links one person may create in an hour; `0` sets no limit. Administrators are exempt."""
+    creates_per_hour: Limit = 100
+    """Links that one person may create in an hour. Administrators are exempt."""
 
-    anonymous_lists_per_hour: int = Field(default=20, ge=0)
-    """Lists that visitors without an account may start in an hour, per client network; `0` sets no limit."""
+    key_requests_per_hour: Limit = 1000
+    """Requests that one API key may make in an hour."""
 
-    anonymous_entries_per_hour: int = Field(default=200, ge=0)
-    """Entries that visitors without an account may add to lists in an hour, per client network; `0` sets no limit."""
+    misses_per_minute: Limit = 120
+    """Unknown short links that one client network may ask for in a minute."""
 
-    key_requests_per_hour: int = Field(default=1000, ge=0)
-    """Requests one API key may make in an hour; `0` sets no limit."""
+    sign_ins_per_minute: Limit = 60
+    """Steps of a sign-in (out to the provider, back from it) that one client network may take in a minute."""
 
-    misses_per_minute: int = Field(default=120, ge=0)
-    """Unknown short links one client network may ask for in a minute; `0` sets no limit."""
+    reports_per_hour: Limit = 20
+    """Abuse reports that one client network may send in an hour."""
 
-    sign_ins_per_minute: int = Field(default=60, ge=0)
-    """Steps of a sign-in (out to the provider, back from it) that one client network may take in a minute; `0` sets no limit."""
+    # -- people without an account
+    anonymous_lists: Literal["off", "draft", "publish"] | None = None
+    """What people without an account may do with lists: nothing (`off`), compose them (`draft`; publishing needs an account), or
+    `publish` them. Left out: `publish` while both the bind address and the host of the base URL are loopback, `off` otherwise."""
 
+    anonymous_names: bool = False
+    """Whether a list of somebody without an account may choose its name. `false` gives it a generated one."""
+
+    anonymous_lists_per_hour: AnonymousLimit = 20
+    """Lists that people without an account may start in an hour, per client network. `0` means none."""
+
+    anonymous_entries_per_hour: AnonymousLimit = 200
+    """Entries that people without an account may add to lists in an hour, per client network. `0` means none."""
+
+    # -- limits of size
     max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1024)
     """The largest request body that is read."""
 
@@ -261,6 +276,16 @@ class Settings(BaseSettings):
     def signin_links_allowed(self) -> bool:
         """Whether one-time links let anybody in. Who has an identity provider wants no second way in, unless they say so."""
         return self.signin_links == "on" or (self.signin_links == "auto" and not self.issuers)
+
+    @property
+    def effective_anonymous_lists(self) -> Literal["off", "draft", "publish"]:
+        """What people without an account may do with lists. A limit of 0 closes the door as `off` does."""
+        if self.anonymous_lists_per_hour == 0 or self.anonymous_entries_per_hour == 0:
+            return "off"
+        if self.anonymous_lists is not None:
+            return self.anonymous_lists
+        own_machine = is_loopback(self.host) and is_loopback(urlsplit(self.public_url).hostname or "")
+        return "publish" if own_machine else "off"
 
     @cached_property
     def public_url(self) -> str:

@@ -31,7 +31,8 @@ class KeyUsage:
         self._rt = rt
         self._redis = rt.part(shared_redis)
         self._per_hour = rt.settings.key_requests_per_hour
-        self._buckets = MemoryBuckets(size=max(1, self._per_hour), per_second=max(1, self._per_hour) / 3600)
+        size = self._per_hour or 1
+        self._buckets = MemoryBuckets(size=size, per_second=size / 3600)
         self._used: Counter[str] = Counter()
         self._last: dict[str, datetime] = {}
         self._networks: dict[int, str] = {}
@@ -50,7 +51,7 @@ class KeyUsage:
     def _count(self, name: str, per: str) -> list[tuple[bytes, bytes]]:
         self._used[name] += 1
         self._last[name] = self._rt.clock.now()
-        if not self._per_hour:
+        if self._per_hour is None:
             return []
         left = self._buckets.take(name, self._rt.clock.monotonic())
         if left < 0:
@@ -83,23 +84,23 @@ class KeyUsage:
                 if refused:
                     await audit.note(session, self._rt, "credentials.refused", detail=f"{refused} attempts")
                 for name, count in sorted(used.items()):
-                    if self._per_hour and count:
-                        await self._square(session, name, count)
+                    if self._per_hour is not None and count:
+                        await self._square(session, name, count, self._per_hour)
         except Unavailable:
             self._used.update(used)
             self._refused += refused
             raise
 
-    async def _square(self, session: WriteSession, name: str, count: int) -> None:
-        self._buckets.set(name, await self._remaining(session, name, count) - self._used[name], self._rt.clock.monotonic())
+    async def _square(self, session: WriteSession, name: str, count: int, per_hour: int) -> None:
+        self._buckets.set(name, await self._remaining(session, name, count, per_hour) - self._used[name], self._rt.clock.monotonic())
 
-    async def _remaining(self, session: WriteSession, name: str, count: int) -> float:
+    async def _remaining(self, session: WriteSession, name: str, count: int, per_hour: int) -> float:
         """What all processes have left of an hour of a key or a person, by Redis if there is one and by the database otherwise."""
         if self._redis is not None:
             with contextlib.suppress(RedisAway):
-                size = float(self._per_hour)
+                size = float(per_hour)
                 return (await take_shared(self._redis, name, count, size=size, per_second=size / 3600))[1]
-        return (await take_up_to(session, name, count, per_hour=self._per_hour, now=self._rt.clock.now()))[1]
+        return (await take_up_to(session, name, count, per_hour=per_hour, now=self._rt.clock.now()))[1]
 
     async def run(self) -> None:
         """Flush for as long as the process runs."""

@@ -54,9 +54,9 @@ def wish_of(rt: Runtime, new: LinkCreate, vetted: Vetted) -> Wish:
     return Wish(new, vetted, str(new.visibility or rt.settings.default_visibility))
 
 
-def creations_per_hour(rt: Runtime, user: User) -> int:
-    """Administrators are exempt."""
-    return 0 if user.role == UserRole.ADMIN else rt.settings.creates_per_hour
+def creations_per_hour(rt: Runtime, user: User) -> int | None:
+    """Return the limit of a person, or None: administrators are exempt."""
+    return None if user.role == UserRole.ADMIN else rt.settings.creates_per_hour
 
 
 def bucket_of(user: User) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
+from refract.core.address import is_loopback
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
@@ -150,7 +151,7 @@ class OwnAddresses:
             return True
         if int(template.port or (443 if template.scheme == "https" else 80)) != self._port:
             return False
-        return host == self._listening or (_is_loopback(host) and (self._everywhere or _is_loopback(self._listening or "")))
+        return host == self._listening or (is_loopback(host) and (self._everywhere or is_loopback(self._listening or "")))
 
 
 def _host_of(listening: str) -> str:
@@ -167,12 +168,3 @@ def _compared(host: str) -> str:
         return bare
     mapped = ipaddress.IPv6Address(bare.strip("[]")).ipv4_mapped
     return str(mapped) if mapped else bare
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -16,6 +16,7 @@ from refract.identity.errors import MissingScope, OriginUnproven
 from refract.identity.models import Scope
 from refract.identity.visitors import Actor
 from refract.lists.access import Who
+from refract.lists.errors import AnonymousListsOff
 from refract.lists.models import LinkList
 from refract.lists.queries import claimable
 from refract.web import csrf
@@ -79,7 +80,14 @@ def remember(response: Response, rt: Runtime, visitor: Visitor) -> None:
         )
 
 
+def _demand_lists(rt: Runtime, actor: Actor | None) -> None:
+    """Raise unless somebody without an account may have lists here."""
+    if actor is None and rt.settings.effective_anonymous_lists == "off":
+        raise AnonymousListsOff
+
+
 async def _reading(request: Request, rt: Rt, actor: MaybeActor) -> Visitor:
+    _demand_lists(rt, actor)
     creator = creator_cookie(request, rt)
     if actor is not None and Scope.READ not in actor.scopes:
         raise MissingScope(scope=Scope.READ)
@@ -88,6 +96,7 @@ async def _reading(request: Request, rt: Rt, actor: MaybeActor) -> Visitor:
 
 async def _writing(request: Request, rt: Rt, actor: MaybeActor) -> Visitor:
     """A cookie authorises no change unless the request is shown to come from our pages."""
+    _demand_lists(rt, actor)
     if actor is not None and Scope.WRITE not in actor.scopes:
         raise MissingScope(scope=Scope.WRITE)
     creator = creator_cookie(request, rt)

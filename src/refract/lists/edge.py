@@ -5,22 +5,24 @@ from collections.abc import Sequence
 from refract.core.db import ReadSession, WriteSession
 from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
+from refract.core.text import shown as shown_text
 from refract.identity import audit
 from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven
 from refract.links.safety_errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.lists import addresses, blocks, queries, service
 from refract.lists.creators import Visitor
-from refract.lists.errors import ListNotFound
+from refract.lists.errors import AnonymousListsOff, ListNotFound, NamesNeedAccount, PublishingNeedsAccount, SensitiveName
 from refract.lists.fetching import look_later
 from refract.lists.models import LinkList, ListEntry
 from refract.lists.schemas import EntriesResult, EntryOut, EntryResult, ListCreate, ListOut, error_of
 from refract.lists.service import Address
 from refract.lists.shown import Line, lines, whole
+from refract.names.grammar import is_sensitive_name
 from refract.names.service import Namespace
 from refract.web.limits import RateLimited, take, take_up_to
 from refract.web.problems import ValidationFailed, problems
 
-ASKING = (BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
+ASKING = (AnonymousListsOff, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
 BAD_ADDRESS = (InvalidUrl, LinkLoop, BlockedDestination, MaliciousUrl)
 ON_A_LIST = problems(*ASKING, ListNotFound)
 
@@ -38,6 +40,33 @@ async def begin_edition(session: WriteSession, rt: Runtime, space: Namespace, vi
         await _pay_for_list(session, rt, visitor)
         await look_later(session, rt, [row.entry for row in await queries.entries_of(session, draft.id)])
     return draft, made
+
+
+async def choose_name(session: WriteSession, rt: Runtime, space: Namespace, visitor: Visitor, list_id: int, slug: str | None) -> LinkList:
+    """Note the name of a draft. Somebody without an account may choose one only where it is allowed."""
+    if slug is not None:
+        _demand_name(rt, visitor, slug)
+    return await service.wish_slug(session, space, visitor.who, list_id, slug)
+
+
+async def publish_draft(session: WriteSession, rt: Runtime, space: Namespace, visitor: Visitor, list_id: int) -> LinkList:
+    """Publish a draft under the name it wishes for; a stranger's gets a generated one unless they may choose."""
+    draft = await service.hold_draft(session, visitor.who, list_id)
+    if visitor.anonymous and rt.settings.effective_anonymous_lists != "publish":
+        raise PublishingNeedsAccount
+    if visitor.anonymous and draft.slug is not None and draft.family_id == draft.id:
+        if rt.settings.anonymous_names:
+            _demand_name(rt, visitor, draft.slug)
+        else:
+            await service.wish_slug(session, space, visitor.who, list_id, None)
+    return await service.publish(session, space, visitor.who, list_id)
+
+
+def _demand_name(rt: Runtime, visitor: Visitor, slug: str) -> None:
+    if visitor.anonymous and not rt.settings.anonymous_names:
+        raise NamesNeedAccount
+    if visitor.anonymous and is_sensitive_name(slug):
+        raise SensitiveName(name=shown_text(slug))
 
 
 async def _pay_for_list(session: WriteSession, rt: Runtime, visitor: Visitor) -> None:
@@ -73,7 +102,7 @@ async def add_many(
     if visitor.anonymous:
         limit = rt.settings.anonymous_entries_per_hour
         granted, _ = await take_up_to(session, f"entries:{visitor.network}", len(good), per_hour=limit, now=rt.clock.now())
-        late = RateLimited(limit=limit, per="an hour", retry_after=3600 // max(1, limit))
+        late = RateLimited(limit=limit or 0, per="an hour", retry_after=3600 // (limit or 1))
         refused |= dict.fromkeys(good[granted:], late)
         good = good[:granted]
     wanted = [one for index in good if isinstance(one := found[index], Address)]

@@ -1,6 +1,6 @@
 """What can go wrong with a list."""
 
-from refract.core.errors import Conflict, Invalid, NotFound
+from refract.core.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 
 
 class ListNotFound(NotFound):
@@ -37,3 +37,19 @@ class SlugSettled(Conflict):
 
 class OrderMismatch(Conflict):
     """The order must name every entry of the list exactly once: load the list again and repeat the change."""
+
+
+class AnonymousListsOff(Unauthenticated):
+    """Lists need an account here: sign in, or send an API key."""
+
+
+class PublishingNeedsAccount(Unauthenticated):
+    """Publishing needs an account: sign in, and this draft becomes yours."""
+
+
+class NamesNeedAccount(Forbidden):
+    """Choosing a name needs an account: leave the name out, and one is generated."""
+
+
+class SensitiveName(Invalid):
+    """The name "{name}" needs an account: sign in, or choose another."""

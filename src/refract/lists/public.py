@@ -17,6 +17,12 @@ from refract.lists.queries import Published
 from refract.lists.shown import Line, State, address_of, lines, palette_of, public
 
 KEPT = "public, max-age=60"
+_NO_INDEX = {"X-Robots-Tag": "noindex"}
+
+
+def robots_headers(found: LinkList) -> dict[str, str]:
+    """Keep a list without an owner out of search engines: nobody answers for it."""
+    return _NO_INDEX if found.owner_id is None else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,7 @@ class PublicPage:
     slug: str
     title: str
     context: dict[str, Any]
+    headers: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +72,9 @@ class Public:
             "all_addresses": addresses(seen.entries),
             "older": about.before,
             "newer": about.after,
+            "indexed": one.owner_id is not None,
         }
-        return PublicPage(one.id, one.slug or "", title_of(seen), context)
+        return PublicPage(one.id, one.slug or "", title_of(seen), context, robots_headers(one))
 
     async def feed(self, holder: int, kind: str, edition: int | None, known: str) -> Response | None:
         """`known` is the ETag that a reader has from before."""
@@ -77,7 +85,7 @@ class Public:
         write, media_type = FEEDS[kind]
         body = write(public(about.seen.found, about.latest, shown, self._base), self._base).encode()
         etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
-        headers = {"ETag": etag, "Cache-Control": KEPT}
+        headers = {"ETag": etag, "Cache-Control": KEPT, **robots_headers(about.seen.found)}
         if etag in known:
             return Response(status_code=304, headers=headers)
         return Response(body, headers=headers, media_type=f"{media_type}; charset=utf-8")
@@ -93,7 +101,7 @@ class Public:
         address = f"{self._base.split('://', 1)[-1]}/{found.slug}"
         facts = f"{count} {'link' if count == 1 else 'links'}"
         picture = await asyncio.to_thread(card.draw, found.title or "", address, facts, palette_of(found))
-        headers = {"Cache-Control": KEPT, "Cross-Origin-Resource-Policy": "cross-origin"}
+        headers = {"Cache-Control": KEPT, "Cross-Origin-Resource-Policy": "cross-origin", **robots_headers(found)}
         return Response(picture, headers=headers, media_type="image/png")
 
     async def entry(self, holder: int, place: str, edition: int | None) -> Entry | None:

@@ -69,7 +69,7 @@ class Follow:
         self.reserved = reserved or Reserved()
         self.hasty_until = float("-inf")
         self._allowed = rt.settings.misses_per_minute
-        self._misses = SharedBuckets(rt.part(shared_redis), "miss", size=self._allowed, per_second=self._allowed / 60)
+        self._misses = SharedBuckets(rt.part(shared_redis), "miss", size=self._allowed or 1, per_second=(self._allowed or 1) / 60)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await _Request(self, scope).answer()
@@ -85,7 +85,7 @@ class Follow:
 
     async def count_miss(self, network: str) -> None:
         """Take a token of this network, or refuse. Links that exist go on being answered, whatever the network has guessed."""
-        if not self._allowed:
+        if self._allowed is None:
             return
         left = await self._misses.take(network, self.rt.clock.monotonic())
         if left < 0:

@@ -17,18 +17,18 @@ class RateLimited(Limited):
     """Too many requests: {limit} are allowed {per}. Try again in {retry_after} seconds."""
 
 
-async def take(session: WriteSession, name: str, cost: int, *, per_hour: int, now: datetime) -> int:
-    """Take tokens in the caller's transaction, or raise `RateLimited`; the answer is what remains. `per_hour` 0 sets no limit."""
+async def take(session: WriteSession, name: str, cost: int, *, per_hour: int | None, now: datetime) -> int:
+    """Take tokens in the caller's transaction; return what remains, or raise `RateLimited`. None sets no limit."""
     granted, remaining = await take_up_to(session, name, cost, per_hour=per_hour, now=now)
-    if granted < cost:
+    if per_hour is not None and granted < cost:
         missing = cost - remaining - granted
-        raise RateLimited(limit=per_hour, per="an hour", retry_after=ceil(missing * 3600 / per_hour), remaining=0)
+        raise RateLimited(limit=per_hour, per="an hour", retry_after=ceil(missing * 3600 / max(1, per_hour)), remaining=0)
     return remaining
 
 
-async def take_up_to(session: WriteSession, name: str, cost: int, *, per_hour: int, now: datetime) -> tuple[int, int]:
+async def take_up_to(session: WriteSession, name: str, cost: int, *, per_hour: int | None, now: datetime) -> tuple[int, int]:
     """Take as many of `cost` tokens as there are: how many were granted and how many remain. All or nothing is `take`."""
-    if not per_hour:
+    if per_hour is None:
         return cost, 0
     mine = select(Bucket).where(Bucket.name == name).with_for_update()
     bucket = await session.scalar(mine)

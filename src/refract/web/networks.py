@@ -30,16 +30,16 @@ def _proxies(rt: Runtime) -> TrustedProxies:
 
 
 class NetworkLimit:
-    """So many requests a minute for each network, over all processes where there is Redis. 0 sets no limit."""
+    """So many requests a minute for each network, over all processes where there is Redis. None sets no limit."""
 
-    def __init__(self, rt: Runtime, kind: str, per_minute: int) -> None:
+    def __init__(self, rt: Runtime, kind: str, per_minute: int | None) -> None:
         self._rt = rt
         self._per_minute = per_minute
-        self._buckets = SharedBuckets(rt.part(shared_redis), kind, size=per_minute, per_second=per_minute / 60)
+        self._buckets = SharedBuckets(rt.part(shared_redis), kind, size=per_minute or 1, per_second=(per_minute or 1) / 60)
 
     async def count(self, request: Request, now: float) -> None:
         """Note one request, or raise `RateLimited`."""
-        if not self._per_minute:
+        if self._per_minute is None:
             return
         left = await self._buckets.take(network_behind(request, self._rt), now)
         if left < 0:

@@ -8,7 +8,7 @@ import base64
 import binascii
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from refract.core.runtime import Runtime
 
@@ -27,6 +27,13 @@ def remember(response: Response, rt: Runtime, path: str) -> None:
     message = until.to_bytes(_MOMENT, "big") + path.encode()
     value = base64.urlsafe_b64encode(rt.secret.sign("return", message, size=_SIGNATURE) + message).rstrip(b"=").decode()
     response.set_cookie(_name(rt), value, max_age=MINUTES * 60, path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+
+
+def sign_in_first(rt: Runtime, path: str) -> Response:
+    """Send a browser to sign in, and back to a path of ours afterwards."""
+    response = RedirectResponse("/auth/sign-in", 303, {"Cache-Control": "no-store"})
+    remember(response, rt, path)
+    return response
 
 
 def wanted(request: Request, rt: Runtime) -> str | None:

@@ -89,7 +89,7 @@ async def _create(session: WriteSession, rt: Runtime, space: Namespace, user: Us
     made = await service.create_links(session, space, user, list(within.values())) if within else []
     await look_again(session, rt, [one for one in made if isinstance(one, Made)])
     outcomes: dict[int, Outcome] = dict(zip(within, made, strict=True))
-    past = RateLimited(limit=per_hour, per="an hour", retry_after=3600 // per_hour if per_hour else 1)
+    past = RateLimited(limit=per_hour or 0, per="an hour", retry_after=3600 // (per_hour or 1))
     return outcomes | {index: past for index in wishes if index not in within}
 
 

@@ -11,8 +11,17 @@ from refract.identity.errors import SignInNeeded
 from refract.links.edge import Space
 from refract.lists import queries, service
 from refract.lists.creators import Reading, Writing, remember
-from refract.lists.edge import ASKING, ON_A_LIST, audited, begin_edition, list_out, start_list
-from refract.lists.errors import ListImmutable, ListNotFound, NoEntries, NotPublished, SlugSettled
+from refract.lists.edge import ASKING, ON_A_LIST, audited, begin_edition, choose_name, list_out, publish_draft, start_list
+from refract.lists.errors import (
+    ListImmutable,
+    ListNotFound,
+    NamesNeedAccount,
+    NoEntries,
+    NotPublished,
+    PublishingNeedsAccount,
+    SensitiveName,
+    SlugSettled,
+)
 from refract.lists.models import ListStatus
 from refract.lists.schemas import ClaimResult, ListCreate, ListOut, ListPatch, ListsPage, PublishIn, SlugIn
 from refract.lists.shown import summary
@@ -21,7 +30,7 @@ from refract.web.problems import problems
 from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
 
 router = api_router("/lists", "lists")
-_BAD_SLUG = (InvalidSlug, SlugReserved, SlugTaken)
+_BAD_SLUG = (InvalidSlug, SlugReserved, SlugTaken, NamesNeedAccount, SensitiveName)
 
 
 @router.post("", status_code=201, responses=problems(*ASKING))
@@ -33,7 +42,7 @@ async def create_list(
     new: ListCreate | None = None,
     idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
 ) -> ListOut:
-    """Start a list. Nobody needs an account: a stranger gets a cookie, and only that cookie opens the draft again."""
+    """Start a list. Where people without an account may, they get a cookie, and only that cookie opens the draft again."""
     async with rt.db.write() as session:
         found = await start_list(session, rt, space, visitor, new or ListCreate())
         out = await list_out(session, rt, visitor, found.id)
@@ -108,12 +117,15 @@ async def wish_slug(
 ) -> ListOut:
     """Note the name a draft shall have. It is taken by publishing, and until then anybody may be faster."""
     async with rt.db.write() as session:
-        found = await service.wish_slug(session, space, visitor.who, list_id, wish.slug)
+        found = await choose_name(session, rt, space, visitor, list_id, wish.slug)
         await audited(session, rt, visitor, "edited", found)
         return await list_out(session, rt, visitor, list_id)
 
 
-@router.post("/{list_id}/publish", responses=problems(*ASKING, *_BAD_SLUG, NoEntries, ListNotFound, ListImmutable, SlugSettled))
+@router.post(
+    "/{list_id}/publish",
+    responses=problems(*ASKING, *_BAD_SLUG, NoEntries, ListNotFound, ListImmutable, SlugSettled, PublishingNeedsAccount),
+)
 async def publish_list(
     list_id: Id,
     visitor: Writing,
@@ -125,8 +137,8 @@ async def publish_list(
     """Publish a draft under its name, or a made-up one. There is no way back: afterwards it can only be followed up or deleted."""
     async with rt.db.write() as session:
         if wish is not None and wish.slug is not None:
-            await service.wish_slug(session, space, visitor.who, list_id, wish.slug)
-        found = await service.publish(session, space, visitor.who, list_id)
+            await choose_name(session, rt, space, visitor, list_id, wish.slug)
+        found = await publish_draft(session, rt, space, visitor, list_id)
         await audited(session, rt, visitor, "published", found)
         return await list_out(session, rt, visitor, list_id)
 

@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import Path, Query
+from fastapi import Path, Query, Response
 
 from refract.core.errors import Unavailable
 from refract.lists import queries
 from refract.lists.edge import shown_lines
 from refract.lists.errors import ListNotFound
+from refract.lists.public import robots_headers
 from refract.lists.schemas import PublicList
 from refract.lists.shown import public
 from refract.web.problems import ValidationFailed, problems
@@ -20,6 +21,7 @@ router = api_router("/public/lists", "lists")
 async def read_public_list(
     slug: Annotated[str, Path(max_length=200)],
     rt: Rt,
+    response: Response,
     edition: Annotated[int | None, Query(ge=1, le=1_000_000, description="An older edition; left out: the latest.")] = None,
 ) -> PublicList:
     """A published list by its name. Open to strangers."""
@@ -28,4 +30,5 @@ async def read_public_list(
         if found is None:
             raise ListNotFound
         shown = await shown_lines(session, rt, found.seen.found.id, found.seen.epoch)
+    response.headers.update(robots_headers(found.seen.found))
     return public(found.seen.found, found.latest, shown, rt.settings.public_url)

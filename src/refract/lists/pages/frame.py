@@ -48,6 +48,8 @@ async def show_list(request: Request, visitor: Visitor, rt: Runtime, list_id: in
         host=rt.settings.public_url.split("://", 1)[-1],
         palettes=NAMES,
         claimable=titles(waiting),
+        may_publish=not visitor.anonymous or rt.settings.effective_anonymous_lists == "publish",
+        may_name=not visitor.anonymous or rt.settings.anonymous_names,
         **context,
     )
 

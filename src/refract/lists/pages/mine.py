@@ -53,6 +53,7 @@ async def _lists(
         page_title="Lists",
         lists=[summary(found, count, views, rt.settings.public_url) for found, count, views in page.items],
         claimable=titles(waiting),
+        may_publish=not visitor.anonymous or rt.settings.effective_anonymous_lists == "publish",
         q=q or "",
         next_url=f"/app/lists?{urlencode({**kept, 'cursor': page.next_cursor})}" if page.next_cursor else None,
         first_url=f"/app/lists?{urlencode(kept)}" if cursor else None,

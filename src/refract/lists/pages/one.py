@@ -9,11 +9,13 @@ from refract.core.schema import Id
 from refract.links.edge import Space
 from refract.lists import queries, service
 from refract.lists.creators import Reading, Writing
-from refract.lists.edge import audited, begin_edition, shown_lines
+from refract.lists.edge import audited, begin_edition, choose_name, publish_draft, shown_lines
+from refract.lists.errors import PublishingNeedsAccount
 from refract.lists.models import ListStatus
 from refract.lists.pages.frame import Text, again, back, show_list, show_page
 from refract.lists.public import preview
 from refract.lists.schemas import ListPatch
+from refract.web import returning
 from refract.web.toolkit import Rt, page_router
 
 router = page_router()
@@ -56,7 +58,7 @@ async def change(
 async def wish_slug(list_id: Id, request: Request, visitor: Writing, rt: Rt, space: Space, slug: Text = "") -> Response:
     try:
         async with rt.db.write() as session:
-            await service.wish_slug(session, space, visitor.who, list_id, slug.strip() or None)
+            await choose_name(session, rt, space, visitor, list_id, slug.strip() or None)
     except RefractError as wrong:
         return await again(request, visitor, rt, list_id, wrong, "slug", {"slug": slug})
     return back(list_id, "publish")
@@ -69,9 +71,11 @@ async def publish(list_id: Id, request: Request, visitor: Writing, rt: Rt, space
         async with rt.db.write() as session:
             draft = await service.hold_draft(session, visitor.who, list_id)
             if draft.family_id == draft.id:
-                await service.wish_slug(session, space, visitor.who, list_id, slug.strip() or None)
-            found = await service.publish(session, space, visitor.who, list_id)
+                await choose_name(session, rt, space, visitor, list_id, slug.strip() or None)
+            found = await publish_draft(session, rt, space, visitor, list_id)
             await audited(session, rt, visitor, "published", found)
+    except PublishingNeedsAccount:
+        return returning.sign_in_first(rt, f"/app/lists/{list_id}#publish")
     except RefractError as wrong:
         return await again(request, visitor, rt, list_id, wrong, "slug", {"slug": slug})
     return back(list_id)

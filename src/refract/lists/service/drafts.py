@@ -46,7 +46,10 @@ async def create_list(session: WriteSession, space: Namespace, who: Who, new: Li
 async def hold(session: WriteSession, who: Who, list_id: int, right: Right = Right.EDIT) -> LinkList:
     """Take a list in hand: nobody else changes it, or the order of its entries, until the transaction ends."""
     locked = select(LinkList).where(LinkList.id == list_id, ALIVE).with_for_update().execution_options(populate_existing=True)
-    return who.demand(await session.scalar(locked), right)
+    found = who.demand(await session.scalar(locked), right)
+    if who.user_id is not None and found.owner_id is None and who.made(found):
+        found.owner_id, found.creator_hash = who.user_id, None  # working on it while signed in claims it
+    return found
 
 
 async def draft_of(session: ReadSession, who: Who, list_id: int) -> LinkList:
