@@ -4,6 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where a word of a class name begins: `NotABackup` is not, a, backup."""
+
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
@@ -23,7 +26,7 @@ class RefractError(Exception):
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        cls.code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).upper()
+        cls.code = _WORD_STARTS.sub("_", cls.__name__).upper()
         cls.template = " ".join((cls.__doc__ or cls.template).split())
 
     def __init__(self, *, errors: list[FieldError] | None = None, **facts: object) -> None:

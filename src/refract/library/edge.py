@@ -17,12 +17,12 @@ from refract.library.service import Held
 from refract.tags.errors import InvalidTag
 from refract.web.limits import RateLimited
 from refract.web.problems import ValidationFailed, problems
-from refract.web.toolkit import BadETag, etag, expected_version
+from refract.web.toolkit import BadEtag, etag, expected_version
 
 ASKING = (SignInNeeded, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
 GUARDED = problems(*ASKING)
 TAGGING = (UnknownTag, InvalidTag, TooManyItemTags)
-ON_AN_ITEM = (*ASKING, ItemNotFound, Stale, BadETag, InvalidStateTransition)
+ON_AN_ITEM = (*ASKING, ItemNotFound, Stale, BadEtag, InvalidStateTransition)
 
 
 @asynccontextmanager

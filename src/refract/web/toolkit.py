@@ -41,7 +41,7 @@ IdempotencyKey = Annotated[
 ]
 
 
-class BadETag(Malformed):
+class BadEtag(Malformed):
     """If-Match holds something that is not an ETag of ours."""
 
 
@@ -55,7 +55,7 @@ def expected_version(if_match: str | None) -> int | None:
         return None
     bare = if_match.strip().removeprefix("W/").strip('"')
     if not (bare.isascii() and bare.isdigit() and len(bare) < 19):
-        raise BadETag
+        raise BadEtag
     return int(bare)
 
 

@@ -8,10 +8,10 @@ from refract.links.edge import ASKING, Space, audited, shown, who
 from refract.links.errors import LinkNotFound, NotYours, OnlyAdministrators, PastExpiry, RenewalNeeded
 from refract.links.schemas import LinkOut, Renewal
 from refract.web.problems import problems
-from refract.web.toolkit import BadETag, IdempotencyKey, IfMatch, Rt, api_router, expected_version
+from refract.web.toolkit import BadEtag, IdempotencyKey, IfMatch, Rt, api_router, expected_version
 
 router = api_router("/links/{link_id}", "links")
-_LIFE = (*ASKING, LinkNotFound, NotYours, Stale, BadETag, InvalidStateTransition)
+_LIFE = (*ASKING, LinkNotFound, NotYours, Stale, BadEtag, InvalidStateTransition)
 
 
 @router.post("/disable", responses=problems(*_LIFE))

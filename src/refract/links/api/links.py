@@ -21,7 +21,7 @@ from refract.links.schemas import LinkCreate, LinkOut, LinkPage, LinkPatch
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.tags.errors import InvalidTag
 from refract.web.problems import problems
-from refract.web.toolkit import PAGE, BadETag, Cursor, IdempotencyKey, IfMatch, Limit, Rt, api_router, etag, expected_version
+from refract.web.toolkit import PAGE, BadEtag, Cursor, IdempotencyKey, IfMatch, Limit, Rt, api_router, etag, expected_version
 
 router = api_router("/links", "links")
 _BAD_LINK = (InvalidUrl, LinkLoop, BlockedDestination, MaliciousUrl, PastExpiry, TooManyTags, InvalidTag)
@@ -92,7 +92,7 @@ async def read_link(link_id: Id, actor: Reader, rt: Rt, response: Response) -> L
     return out
 
 
-@router.patch("/{link_id}", responses=problems(*ASKING, *_BAD_LINK, LinkNotFound, NotYours, Stale, BadETag, InvalidStateTransition))
+@router.patch("/{link_id}", responses=problems(*ASKING, *_BAD_LINK, LinkNotFound, NotYours, Stale, BadEtag, InvalidStateTransition))
 async def change_link(
     link_id: Id, changes: LinkPatch, actor: Writer, rt: Rt, space: Space, response: Response, if_match: IfMatch = None
 ) -> LinkOut:
@@ -108,7 +108,7 @@ async def change_link(
     return out
 
 
-@router.delete("/{link_id}", status_code=204, responses=ON_A_LINK | problems(Stale, BadETag))
+@router.delete("/{link_id}", status_code=204, responses=ON_A_LINK | problems(Stale, BadEtag))
 async def delete_link(link_id: Id, actor: Writer, rt: Rt, if_match: IfMatch = None) -> Response:
     """Delete a link: it answers 410, its history and names stay, and it can be undone within 24 hours."""
     async with rt.db.write() as session:

@@ -19,7 +19,7 @@ from refract.names.schemas import NameAvailability, NameIn
 from refract.web.limits import RateLimited
 from refract.web.networks import NetworkLimit
 from refract.web.problems import problems
-from refract.web.toolkit import BadETag, IdempotencyKey, IfMatch, Rt, api_router, expected_version
+from refract.web.toolkit import BadEtag, IdempotencyKey, IfMatch, Rt, api_router, expected_version
 
 router = api_router("/links/{link_id}/names", "names")
 open_router = api_router("/names", "names")
@@ -30,7 +30,7 @@ ASKS_PER_MINUTE = 120
     "",
     status_code=201,
     responses=problems(
-        *ASKING, LinkNotFound, NotYours, Stale, BadETag, InvalidStateTransition, InvalidSlug, SlugReserved, SlugTaken, TooManyNames
+        *ASKING, LinkNotFound, NotYours, Stale, BadEtag, InvalidStateTransition, InvalidSlug, SlugReserved, SlugTaken, TooManyNames
     ),
 )
 async def add_name(
@@ -48,7 +48,7 @@ async def add_name(
         return await shown(rt, held)
 
 
-@router.delete("/{name}", status_code=204, responses=problems(*ASKING, LinkNotFound, NameNotFound, NotYours, Stale, BadETag))
+@router.delete("/{name}", status_code=204, responses=problems(*ASKING, LinkNotFound, NameNotFound, NotYours, Stale, BadEtag))
 async def release_name(link_id: Id, name: str, actor: Writer, rt: Rt, space: Space, if_match: IfMatch = None) -> Response:
     """Give a name back, so that anybody may take it."""
     async with rt.db.write() as session:
