@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlalchemy import insert
 
 from proofs.harness import stage
-from proofs.harness.filling import Filler, sums
+from proofs.harness.filling import Filler, fill_archive, sums
 from proofs.harness.report import Report
 from proofs.harness.site import database, site
 from refract import migrations
@@ -22,7 +22,8 @@ from refract.core.db import Database
 from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings
 from refract.links.models import Link, LinkTotals
-from refract.transfer.backup import back_up, restore
+from refract.transfer.backup import back_up
+from refract.transfer.restore import restore
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
     report = Report(f"backup and restore: from {dialect}", seed)
     async with site(home, dialect) as made, made.runtime() as rt:
         await Filler(rt.db).fill()
+        await fill_archive(rt.db, made.settings().effective_archive_dir)
         await _many(rt.db, size.rows)
         before = [link.id for link in await stage.plant(rt, size.links, prefix="before")]
         writing = asyncio.create_task(_write_on(rt, stop := asyncio.Event()))

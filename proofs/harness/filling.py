@@ -1,13 +1,16 @@
 """Rows that a schema accepts, made without knowing what they are for: in nearly every table, with every kind of value."""
 
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import JSON, Boolean, Column, Date, DateTime, Float, Integer, LargeBinary, SmallInteger, Table, insert
+from sqlalchemy import JSON, Boolean, Column, Date, DateTime, Float, Integer, LargeBinary, SmallInteger, Table, insert, select
 from sqlalchemy.exc import StatementError
 from sqlalchemy.types import TypeDecorator
 
+from refract.analytics.archive_models import ArchiveFile
 from refract.core.db import Database
 from refract.migrations.tables import metadata
 from refract.transfer.rows import Form, tables
@@ -84,7 +87,20 @@ def _allowed(model: Table, name: str) -> list[str] | None:
     return None
 
 
-async def sums(db: Database) -> dict[str, str]:
-    """What every table adds up to."""
+async def sums(db: Database, without: Collection[str] = ()) -> dict[str, str]:
+    """Return the sum of every table."""
     async with snapshot(db) as connection:
-        return {model.name: (await add_up(connection, Form(model))).spelled for model in tables()}
+        return {model.name: (await add_up(connection, Form(model))).spelled for model in tables(without)}
+
+
+async def fill_archive(db: Database, directory: Path) -> None:
+    """Make the files that the rows of `click_archives` name: a backup without them would not be one."""
+    async with db.engine.connect() as connection:
+        names = list((await connection.execute(select(ArchiveFile.name))).scalars())
+    _write_files(directory, names)
+
+
+def _write_files(directory: Path, names: list[str]) -> None:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in names:
+        (directory / name).write_text(f"clicks of {name}")

@@ -212,7 +212,7 @@ def test_a_dead_writers_tail_may_be_torn_at_any_byte(tmp_path: Path) -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(at=st.integers(0, 10**6), bit=st.integers(0, 7), limit=st.integers(1, 5))
-def test_damage_is_named_and_hides_nothing_that_came_before(
+def test_damage_is_named_and_hides_nothing_before_or_behind_it(
     tmp_path_factory: pytest.TempPathFactory, at: int, bit: int, limit: int
 ) -> None:
     spool = written(tmp_path_factory.mktemp("spool"), 20, segment_bytes=700)
@@ -224,14 +224,13 @@ def test_damage_is_named_and_hides_nothing_that_came_before(
     size = len(a_frame(1))
     per_segment = (len(content) - SEGMENT_HEAD) // size
     sound = max(0, (at - SEGMENT_HEAD) // size)
-    lost = set(range(per_segment + sound + 1, 2 * per_segment + 1))
+    lost = {per_segment + sound + 1} if at >= SEGMENT_HEAD else set(range(per_segment + 1, 2 * per_segment + 1))
 
     got, (note,), _ = everything(spool, limit)
 
     assert [click.target for click in got] == [n for n in range(1, 21) if n not in lost]
     assert note.damage is not None
-    begin = SEGMENT_HEAD + sound * size if at >= SEGMENT_HEAD else 0
-    assert note.damage == (2, begin, len(content) - begin)
+    assert note.damage == ((2, SEGMENT_HEAD + sound * size, size) if at >= SEGMENT_HEAD else (2, 0, len(content)))
 
 
 def test_damage_set_aside_outlives_the_spool(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from refract.analytics.archive import archived
 from refract.analytics.frames import LINK_CLICK
 from refract.analytics.models import ClickEvent, SpoolCheckpoint
-from refract.analytics.spool_reader import Position, not_kept, pending, spools, what_was_set_aside
+from refract.analytics.spool_reader import Position, acknowledged, not_kept, pending, spools, what_was_set_aside
 from refract.analytics.state import state_of
 from refract.analytics.sums import DayFigures, days_that_differ, links_that_differ, rolled_up
 from refract.core.db import ReadSession
@@ -43,6 +43,8 @@ class Figures:
     """Links whose roll-ups and totals differ."""
     absent: tuple[str, ...] = ()
     """Files of the archive that are not where they should be."""
+    acknowledged: tuple[int, ...] = ()
+    """Bytes of each unreadable piece whose loss an operator has acknowledged."""
 
     @property
     def accepted(self) -> int:
@@ -62,7 +64,7 @@ class Figures:
         if self.links:
             found.append(f"The roll-ups of {self.links} links do not add up to their totals.")
         found += [f"The archive lacks the file {name}." for name in self.absent]
-        found += [f"Clicks that could not be read are kept in {path}." for path in self.unreadable]
+        found += [f"Clicks that could not be read are kept in {path}: see how-to/backups.md." for path in self.unreadable]
         return found
 
 
@@ -92,6 +94,7 @@ async def add_up(rt: Runtime, root: Path | None = None) -> Figures:
         not_kept=not_kept(root),
         absent=tuple(name for name in old.names if not (rt.settings.effective_archive_dir / name).is_file()),
         unreadable=tuple(str(path.name) for path in what_was_set_aside(root)),
+        acknowledged=tuple(path.stat().st_size for path in acknowledged(root)),
         **counted,
     )
 

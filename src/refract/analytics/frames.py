@@ -6,6 +6,7 @@ Little-endian; `length` counts the whole frame and the checksum covers everythin
 `segment_head`, so that a file that lost its way is not taken for another spool's.
 """
 
+import re
 from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
@@ -35,6 +36,8 @@ _HEAD = _FIXED.size
 _SUM = 4
 LEAST_FRAME: Final = _HEAD + _SUM
 MOST_FRAME: Final = LEAST_FRAME + MOST_NETWORK + MOST_AGENT + MOST_REFERRER + MOST_CAMPAIGN
+
+_CANDIDATE = re.compile(rb"(?s)(?=..[\x01-\x03][\x00-\x03])")  # overlapping: a frame may begin anywhere
 
 _MAGIC = b"RFCLICK1"
 SEGMENT_HEAD: Final = len(_MAGIC) + 8
@@ -138,6 +141,24 @@ def frame_length(data: bytes, at: int, base: int) -> int:
     if not LEAST_FRAME <= length <= MOST_FRAME:
         raise Broken(base + at)
     return length
+
+
+def next_frame(data: bytes, begin: int) -> int | None:
+    """Return where the next whole, unchanged frame begins at or after `begin`, or None.
+
+    Candidates are found by their kind and flags and then judged by lengths and checksum.
+    """
+    for candidate in _CANDIDATE.finditer(data, begin):
+        at = candidate.start()
+        if len(data) - at < LEAST_FRAME:
+            return None
+        length, _, _, _, _, network, agent, referrer, campaign = _unpack(data, at)
+        if length != LEAST_FRAME + network + agent + referrer + campaign or at + length > len(data) or length > MOST_FRAME:
+            continue
+        last = at + length - _SUM
+        if crc32(data[at:last]) == _unpack_sum(data, last)[0]:
+            return at
+    return None
 
 
 def mended(data: bytes) -> bool:

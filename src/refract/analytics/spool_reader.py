@@ -13,13 +13,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from refract.analytics.frames import LEAST_FRAME, MOST_FRAME, SEGMENT_HEAD, Broken, Click, clicks, frame_length, mended, segment_head
+from refract.analytics.frames import (
+    LEAST_FRAME,
+    MOST_FRAME,
+    SEGMENT_HEAD,
+    Broken,
+    Click,
+    clicks,
+    frame_length,
+    mended,
+    next_frame,
+    segment_head,
+)
 from refract.analytics.spool import ABOUT, LOCK, NOT_KEPT, SUFFIX, UNBORN, segment_name
 
 _READ: Final = 1 << 21  # more than the largest batch usually takes
 _INGESTER: Final = "ingester.lock"
 _ASIDE: Final = "set-aside"
 _LOSSES: Final = "losses"
+_ACKNOWLEDGED: Final = ".acknowledged"
 
 
 class Position(NamedTuple):
@@ -30,7 +42,7 @@ class Position(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Bytes that cannot be read as clicks: the rest of a segment from its first broken frame."""
+    """Bytes that cannot be read as clicks: from a broken frame to the next whole one, or to the end of the segment."""
 
     segment: int
     offset: int
@@ -172,7 +184,18 @@ def set_aside(spool: SpoolState, damage: Damage) -> Path:
 
 
 def what_was_set_aside(root: Path) -> list[Path]:
+    """Return the files with unreadable bytes that no operator has acknowledged yet."""
     return sorted((root / _ASIDE).glob("*.bytes"))
+
+
+def acknowledged(root: Path) -> list[Path]:
+    """Return the files with unreadable bytes whose loss an operator has acknowledged."""
+    return sorted((root / _ASIDE).glob(f"*{_ACKNOWLEDGED}"))
+
+
+def acknowledge_damage(root: Path) -> list[Path]:
+    """Accept the loss of what was set aside. The files stay, under another name, as the record of it."""
+    return [path.rename(path.with_suffix(_ACKNOWLEDGED)) for path in what_was_set_aside(root)]
 
 
 @contextmanager
@@ -217,24 +240,25 @@ def _read_segment(spool: SpoolState, position: Position, limit: int) -> Batch:
 
 
 def _end(spool: SpoolState, position: Position, size: int, damaged: bool, got: list[Click] | None = None) -> Batch:
-    """Leave a segment for good. Only the very last frame of a dead writer can be torn; anything else unreadable is damage."""
+    """Leave a segment for good, or go on behind its damage.
+
+    Only the very last frame of a dead writer can be torn; anything else unreadable is damage.
+    """
     segment, offset = position
     rest = max(0, size - offset)
     onward = Position(segment + 1)
-    if rest and (damaged or segment < spool.segments[-1] or _was_whole(_read(spool.directory / segment_name(segment), offset, rest))):
+    tail = _read(spool.directory / segment_name(segment), offset, rest) if rest else b""
+    if rest and (damaged or segment < spool.segments[-1] or _was_whole(tail)):
+        again = next_frame(tail, 1) if offset else None  # without its head a file may be another spool's
+        if again is not None:
+            return Batch(segment, got or [], Position(segment, offset + again), damage=Damage(segment, offset, again))
         return Batch(segment, got or [], onward, damage=Damage(segment, offset, rest))
     return Batch(segment, got or [], onward, torn=rest)
 
 
 def _was_whole(tail: bytes) -> bool:
     """Whether what looks torn is not: a frame that was written whole and whose length has changed since, or one that hides others."""
-    if mended(tail):
-        return True
-    for begin in range(1, len(tail) - LEAST_FRAME + 1):
-        with suppress(Broken, StopIteration):
-            next(clicks(tail[begin:], 0))
-            return True
-    return False
+    return mended(tail) or next_frame(tail, 1) is not None
 
 
 def _parse(data: bytes, base: int, limit: int) -> tuple[list[Click], Broken | None]:

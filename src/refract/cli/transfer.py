@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from refract.analytics.spool_reader import has_ingester, spools
-from refract.cli.common import command_settings
+from refract.cli.common import command_settings, on_data
 from refract.cli.options import DataDir
 from refract.core.clock import SystemClock
 from refract.core.configuring import load_settings
@@ -19,7 +19,10 @@ from refract.core.db import Database
 from refract.core.errors import Conflict
 from refract.core.settings import Settings
 from refract.transfer import backup as backups
+from refract.transfer.manifest import Manifest
 from refract.transfer.move import move as carry
+from refract.transfer.replay import replay_revocations
+from refract.transfer.restore import restore as restore_backup
 
 Result = TypeVar("Result")
 Told = Callable[[str, int, int], None]
@@ -87,16 +90,22 @@ def move(
 
 def backup(
     path: Annotated[Path, typer.Argument(help="The file to write.", metavar="FILE", dir_okay=False)],
+    without_archive: Annotated[bool, typer.Option("--without-archive", help="Leave out archived clicks.")] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Write everything into one file, from one moment, while the server runs. It restores on any of the three databases."""
     settings = command_settings(data_dir)
 
-    async def run(db: Database) -> backups.Manifest:
+    async def run(db: Database) -> Manifest:
         with showing("Backing up") as told:
-            return await backups.back_up(settings, db, path, SystemClock().now(), told)
+            return await backups.back_up(settings, db, path, SystemClock().now(), told, without_archive=without_archive)
 
     manifest = on(settings, run)
+    try:
+        backups.mark_backup(settings, path)
+    except OSError as exc:
+        where = backups.marker_path(settings)
+        typer.secho(f"{where} could not be written ({exc.strerror}): alerts will not know of this backup.", fg="yellow", err=True)
     size = f"{path.stat().st_size:,} bytes"
     typer.echo(f"Wrote {manifest.rows:,} rows of {len(manifest.tables)} tables and {len(manifest.files)} files to {path} ({size}).")
 
@@ -105,21 +114,33 @@ def restore(
     path: Annotated[Path, typer.Argument(help="A file that backup wrote.", metavar="FILE")],
     check: Annotated[bool, typer.Option("--check", help="Only read it and see whether it is whole.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Empty the database first, whatever it holds.")] = False,
+    without_archive: Annotated[bool, typer.Option("--without-archive", help="Accept a backup that lacks archived clicks.")] = False,
+    replay: Annotated[
+        list[Path] | None,
+        typer.Option("--replay", help="Another list of revocations (revocations.jsonl); may be given several times.", metavar="FILE"),
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write a backup into an empty database and data directory, and compare every table."""
+    """Write a backup into an empty database and data directory, compare every table, and revoke again what was revoked since."""
     settings = command_settings(data_dir)
     if check:
-        manifest = backups.check(path)
-        typer.echo(
-            f"{path} is whole: {manifest.rows:,} rows of {len(manifest.tables)} tables, made {manifest.made_at} by {manifest.version}."
-        )
+        manifest = backups.check(path, without_archive=without_archive)
+        rows = f"{manifest.rows:,} rows of {len(manifest.tables)} tables"
+        lacks = ", without archived clicks" if manifest.without_archive else ""
+        typer.echo(f"{path} is whole: {rows}{lacks}, made {manifest.made_at} by {manifest.version}.")
         return
     demand_silence(settings)
 
-    async def run(db: Database) -> backups.Manifest:
+    async def run(db: Database) -> Manifest:
         with showing("Restoring") as told:
-            return await backups.restore(settings, db, path, told, again=again)
+            return await restore_backup(settings, db, path, told, again=again, without_archive=without_archive)
 
     manifest = on(settings, run)
+    replayed = on_data(settings, lambda rt: replay_revocations(rt, replay or ()))
     typer.echo(f"Restored {manifest.rows:,} rows of {len(manifest.tables)} tables; every table is as it was at {manifest.made_at}.")
+    typer.echo(
+        f"Since then: {replayed.keys} keys revoked, {replayed.suspended} people suspended, {replayed.deleted} accounts deleted again."
+    )
+    typer.echo("Sessions and sign-in links are not restored: everyone signs in again.")
+    if manifest.without_archive:
+        typer.echo(f"Archived clicks are not part of it: copy their files to {settings.effective_archive_dir}.")

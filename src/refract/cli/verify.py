@@ -1,22 +1,37 @@
 """`refract verify`."""
 
+from typing import Annotated
+
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from refract.analytics.figures import add_up
+from refract.analytics.spool_reader import acknowledge_damage
 from refract.cli.common import command_settings, on_data
 from refract.cli.options import DataDir
 
 
-def verify(data_dir: DataDir = None) -> None:
+def verify(
+    acknowledge: Annotated[
+        bool,
+        typer.Option("--acknowledge", help="Accept that unreadable pieces of the spool are lost; they are kept and still counted."),
+    ] = False,
+    data_dir: DataDir = None,
+) -> None:
     """Show that the figures add up: accepted = stored + pending + not kept. Any drift is named, and ends with status 1."""
-    figures = on_data(command_settings(data_dir), add_up)
+    settings = command_settings(data_dir)
+    if acknowledge:
+        for path in acknowledge_damage(settings.effective_spool_dir):
+            typer.echo(f"Acknowledged {path.name} ({path.stat().st_size:,} bytes).")
+    figures = on_data(settings, add_up)
     table = Table("clicks", "number", show_header=False, box=None)
     table.add_row("accepted", f"{figures.accepted:,}")
     table.add_row("= stored", f"{figures.stored:,}")
     table.add_row("+ pending", f"{figures.pending:,}")
     table.add_row("+ not kept", f"{figures.not_kept:,}")
+    if figures.acknowledged:
+        table.add_row("lost, acknowledged", f"{sum(figures.acknowledged):,} bytes in {len(figures.acknowledged)} places")
     Console().print(table)
     if figures.drift:
         for sentence in figures.drift:

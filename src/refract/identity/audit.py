@@ -9,6 +9,9 @@ from refract.core.db import ReadSession, WriteSession
 from refract.core.page import Cursors, Page, after
 from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, User
+from refract.identity.payloads import LogRevocations
+from refract.identity.revocation_log import REVOKING_ACTIONS
+from refract.jobs.queue import enqueue
 
 
 async def note(
@@ -26,6 +29,8 @@ async def note(
             request_id=get_contextvars().get("request_id"),
         )
     )
+    if action in REVOKING_ACTIONS:
+        await enqueue(session, rt, LogRevocations())
 
 
 async def read_log(session: ReadSession, cursors: Cursors, *, limit: int, cursor: str | None) -> Page[AuditEntry]:

@@ -5,6 +5,8 @@ from typing import ClassVar
 
 from refract.core.runtime import Runtime
 from refract.identity import audit, sessions
+from refract.identity.payloads import LogRevocations
+from refract.identity.revocation_log import append_revocations
 from refract.jobs.payload import Payload
 from refract.jobs.registry import handles
 from refract.jobs.schedule import Every
@@ -32,5 +34,13 @@ async def forget_old(rt: Runtime, _job: ForgetOld) -> None:
         await limits.forget_full(session, now - BUCKETS_KEPT)
 
 
-HANDLERS = (forget_old,)
-PERIODIC = (Every(ForgetOld(), daily=time(3, 0)),)
+@handles(LogRevocations)
+async def log_revocations(rt: Runtime, _job: LogRevocations) -> None:
+    await append_revocations(rt)
+
+
+HANDLERS = (forget_old, log_revocations)
+PERIODIC = (
+    Every(ForgetOld(), daily=time(3, 0)),
+    Every(LogRevocations(), daily=time(2, 50)),  # whatever was revoked without a line in the audit log
+)

@@ -15,12 +15,12 @@ from refract.identity.errors import LastAdministrator
 from refract.identity.models import ApiKey, AuditEntry, BrowserSession, SigninLink, User, UserRole, UserStatus
 from refract.identity.parts import Leaving, Part
 from refract.identity.payloads import FinishLeaving
+from refract.identity.revocation_log import DELETED_ACTION
 from refract.identity.schemas import KeyOut, Me, SessionOut
 from refract.jobs.queue import enqueue
 from refract.web.models import StoredAnswer
 
 DELETED_ISSUER = "deleted"
-DELETED_ACTION = "account.deleted"
 AT_ONCE = 200
 """Rows of one piece of the export."""
 AFTERWARDS = timedelta(minutes=2)
@@ -34,8 +34,22 @@ async def delete_account(session: WriteSession, rt: Runtime, leaving: Leaving, p
     await _erase(session, rt, leaving, parts)
     _forget(user)
     await session.flush()
-    await audit.note(session, rt, DELETED_ACTION, actor=by, target=str(user.id))
+    heir = str(leaving.heir.id) if leaving.heir else None
+    await audit.note(session, rt, DELETED_ACTION, actor=by, target=str(user.id), detail=heir)
     await enqueue(session, rt, FinishLeaving(user_id=user.id), run_at=rt.clock.now() + AFTERWARDS)
+
+
+async def delete_restored(session: WriteSession, rt: Runtime, user_id: int, parts: Sequence[Part], *, heir_id: int | None) -> bool:
+    """Delete an account that a restored backup brought back. Return False if the backup does not hold it."""
+    user = await session.get(User, user_id, with_for_update=True)
+    if user is None or user.status == UserStatus.DELETED:
+        return False
+    heir = await session.get(User, heir_id) if heir_id is not None else None
+    await _erase(session, rt, Leaving(user, heir), parts)
+    _forget(user)
+    await session.flush()
+    await audit.note(session, rt, DELETED_ACTION, target=str(user_id), detail=str(heir_id) if heir else None)
+    return True
 
 
 async def erase_again(session: WriteSession, rt: Runtime, user_id: int, parts: Sequence[Part]) -> None:

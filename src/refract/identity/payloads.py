@@ -11,3 +11,9 @@ class FinishLeaving(Payload):
 
     kind: ClassVar[str] = "identity.finish_leaving"
     user_id: Id
+
+
+class LogRevocations(Payload):
+    """Write new revocations to the list that a restored backup is brought up to date with."""
+
+    kind: ClassVar[str] = "identity.log_revocations"

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Final
@@ -23,9 +23,9 @@ _MODULUS = 1 << 128
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy says not what it is
 
 
-def tables() -> list[Table]:
-    """Every table that is carried over, each after the ones it refers to."""
-    return [one for one in metadata.sorted_tables if one.name not in LEFT_OUT]
+def tables(without: Collection[str] = ()) -> list[Table]:
+    """Return every table that is carried over, each after the ones it refers to."""
+    return [model for model in metadata.sorted_tables if model.name not in LEFT_OUT and model.name not in without]
 
 
 @dataclass(slots=True)

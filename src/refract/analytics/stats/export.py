@@ -15,7 +15,7 @@ from typing import Any, Final
 from refract.analytics.archive import EXPORTS, directory_of
 from refract.analytics.columns import COLUMNS, opened, source_of, text_of
 from refract.analytics.stats.errors import TooManyExports
-from refract.analytics.stats.raw import Event, Window, events, query_of, windows
+from refract.analytics.stats.raw import Event, Window, demand_archive, events, query_of, windows
 from refract.core.cells import defused
 from refract.core.runtime import Runtime
 
@@ -63,6 +63,7 @@ class Exports:
 async def export(rt: Runtime, link_id: int, form: Form, begin: datetime, end: datetime) -> AsyncGenerator[bytes, None]:
     """The file, piece by piece; every click of the link in [begin, end), bots too, in order of time."""
     with rt.part(Exports).one():
+        await demand_archive(rt, begin, end)  # before the first byte: a file that ends early looks like a whole one
         pieces = _csv(rt, link_id, begin, end) if form is Form.CSV else _parquet(rt, link_id, begin, end)
         async for piece in pieces:
             yield piece

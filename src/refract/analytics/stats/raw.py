@@ -66,6 +66,13 @@ async def windows(rt: Runtime, target: int, begin: datetime, end: datetime) -> A
         at = found.end
 
 
+async def demand_archive(rt: Runtime, begin: datetime, end: datetime) -> None:
+    """Raise ArchiveMissing if a file with events of [begin, end) is not there."""
+    async with rt.db.read() as session:
+        files = await files_of(session, begin.date(), end.date())
+    await asyncio.to_thread(paths_of, directory_of(rt), files)
+
+
 async def events(rt: Runtime, target: int, begin: datetime, end: datetime) -> AsyncIterator[list[Event]]:
     """Every event in [begin, end), in order of time, some at a time."""
     async for window in windows(rt, target, begin, end):

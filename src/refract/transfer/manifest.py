@@ -1,0 +1,113 @@
+"""The file format of a backup: members, manifest, and reading them."""
+
+import contextlib
+import hashlib
+import json
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+from refract import __version__
+from refract.analytics.archive_models import ArchiveFile
+from refract.core.errors import Conflict, Invalid
+
+FORMAT: Final = 1
+MANIFEST: Final = "manifest.json"
+ARCHIVES: Final = ArchiveFile.__tablename__
+
+
+class NotABackup(Invalid):
+    """{path} is not a backup that this version can read: {reason}."""
+
+
+class BackupDamaged(Conflict):
+    """The backup is damaged: {what} does not add up to what its manifest says."""
+
+
+class ArchiveLeftOut(Conflict):
+    """The backup lacks {names}, which its table of archived clicks names. Restore it with --without-archive to do without."""
+
+
+@dataclass(slots=True)
+class Manifest:
+    """The contents of a backup and their sums."""
+
+    revision: str
+    made_at: str
+    dialect: str
+    version: str = __version__
+    format: int = FORMAT
+    tables: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    without_archive: bool = False
+
+    @property
+    def rows(self) -> int:
+        return sum(int(spelled.split(":")[0]) for spelled in self.tables.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what is written. The mark of a backup without its archive is written only there: older versions do not know it."""
+        names = ("format", "version", "revision", "made_at", "dialect", "tables", "files")
+        marked = {"without_archive": True} if self.without_archive else {}
+        return {name: getattr(self, name) for name in names} | marked
+
+
+@contextlib.contextmanager
+def open_backup(path: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except zipfile.BadZipFile as exc:
+        raise NotABackup(path=path, reason=str(exc)) from exc
+    except OSError as exc:
+        raise NotABackup(path=path, reason=exc.strerror or str(exc)) from exc
+
+
+@contextlib.contextmanager
+def open_member(archive: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
+    try:
+        with archive.open(name) as member:
+            yield member
+    except (KeyError, zipfile.BadZipFile, zlib.error, EOFError) as exc:
+        raise BackupDamaged(what=name) from exc
+
+
+def read_manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
+    try:
+        told = json.loads(archive.read(MANIFEST))
+        if told.get("format") != FORMAT:
+            raise NotABackup(path=path, reason=f"its format is {told.get('format')}, not {FORMAT}")
+        return Manifest(**told)
+    except (KeyError, ValueError, TypeError, AttributeError) as exc:
+        raise NotABackup(path=path, reason="it has no manifest, so it is not complete") from exc
+
+
+def table_member(name: str) -> str:
+    return f"tables/{name}.jsonl"
+
+
+def file_sum(source: IO[bytes]) -> str:
+    found = hashlib.sha256()
+    while data := source.read(1 << 20):
+        found.update(data)
+    return found.hexdigest()
+
+
+def missing_archives(archive: zipfile.ZipFile, manifest: Manifest) -> list[str]:
+    """Return the archive files that the backup's own table names and that are not in it."""
+    if ARCHIVES not in manifest.tables:
+        return []
+    with open_member(archive, table_member(ARCHIVES)) as member:
+        columns = json.loads(member.readline())
+        name, dropped = columns.index("name"), columns.index("dropped_at")
+        rows = [json.loads(line) for line in member]
+    return [row[name] for row in rows if row[dropped] is None and f"archive/{row[name]}" not in manifest.files]
+
+
+def name_some(names: list[str]) -> str:
+    """Return the first few of many names, and how many more there are."""
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more"

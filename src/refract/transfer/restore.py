@@ -1,0 +1,122 @@
+"""Restoring a backup into an empty database and data directory."""
+
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from refract import migrations
+from refract.core.db import Database
+from refract.core.errors import ConfigurationError, Conflict
+from refract.core.settings import Settings
+from refract.migrations.tables import metadata
+from refract.transfer.backup import NEVER_RESTORED, Progress, check
+from refract.transfer.manifest import Manifest, NotABackup, open_backup, open_member, table_member
+from refract.transfer.rows import Form, tables
+from refract.transfer.store import CHUNK, NotTheSame, add_up, empty, filled, go_on_counting, write
+
+
+class NotEmpty(Conflict):
+    """The database holds something already ({table}). Restore into an empty one."""
+
+
+async def restore(
+    settings: Settings, db: Database, path: Path, progress: Progress, *, again: bool = False, without_archive: bool = False
+) -> Manifest:
+    """Check a backup, write it into an empty database and data directory, and compare."""
+    manifest = check(path, without_archive=without_archive)
+    if manifest.revision > migrations.head():
+        raise NotABackup(path=path, reason=f"it was made by the newer version {manifest.version}")
+    there = await migrations.current(db)
+    if there is None:
+        await migrations.upgrade(db, manifest.revision)
+    elif there != manifest.revision:
+        raise ConfigurationError(
+            problem=f"The database is at revision {there}, the backup at {manifest.revision}.", remedy="Restore into an empty database."
+        )
+    with open_backup(path) as archive:
+        async with db.engine.connect() as connection:
+            if there is not None and not again and (full := await filled(connection)):
+                raise NotEmpty(table=full[0])
+            await empty_known(connection, manifest)
+            for name, wanted in manifest.tables.items():
+                if name in NEVER_RESTORED:
+                    continue  # of a backup made before they were left out
+                await _load(archive, connection, name, wanted, progress)
+            await go_on_counting(db, connection)
+        await migrations.upgrade(db)
+        _put_files(archive, settings, manifest)
+    return manifest
+
+
+async def empty_known(connection: Any, manifest: Manifest) -> None:
+    """Empty the tables that the backup knows; one of an older version knows fewer than we do."""
+    if set(manifest.tables) >= {model.name for model in tables(NEVER_RESTORED)}:
+        await empty(connection)
+        return
+    for name in reversed(manifest.tables):
+        await connection.execute(Form(_model(name)).table.delete())
+    await connection.commit()
+
+
+async def _load(archive: zipfile.ZipFile, connection: Any, name: str, wanted: str, progress: Progress) -> None:
+    all_rows, done = int(wanted.split(":", maxsplit=1)[0]), 0
+    with open_member(archive, table_member(name)) as member:
+        form = _form(name, json.loads(member.readline()))
+        progress(name, 0, all_rows)
+        for some in _chunks(member):
+            await write(connection, form, some)
+            done += len(some)
+            progress(name, done, all_rows)
+    found = await add_up(connection, form)
+    await connection.rollback()
+    if found.spelled != wanted:
+        raise NotTheSame(table=name, here=found.spelled, wanted=wanted)
+
+
+def _form(name: str, columns: list[str]) -> Form:
+    model = _model(name)
+    unknown = [column for column in columns if column not in model.columns]
+    if unknown:
+        raise ConfigurationError(
+            problem=f"The backup has a column {name}.{unknown[0]} that this version no longer knows.",
+            remedy="Restore it with the version that made it.",
+        )
+    return Form(model, columns)
+
+
+def _model(name: str) -> Any:
+    if name not in metadata.tables:
+        raise ConfigurationError(
+            problem=f"The backup has a table {name} that this version no longer knows.", remedy="Restore it with the version that made it."
+        )
+    return metadata.tables[name]
+
+
+def _chunks(member: IO[bytes]) -> Iterator[list[bytes]]:
+    some: list[bytes] = []
+    for line in member:
+        some.append(line.rstrip(b"\n"))
+        if len(some) == CHUNK:
+            yield some
+            some = []
+    yield some
+
+
+def _put_files(archive: zipfile.ZipFile, settings: Settings, manifest: Manifest) -> None:
+    """Write the files of a backup. What is there already stays: a spool that was never removed is newer than its copy."""
+    places = {"spool": settings.effective_spool_dir, "archive": settings.effective_archive_dir}
+    for name in manifest.files:
+        first, _, rest = name.partition("/")
+        root = places.get(first, settings.data_dir)
+        target = (root / rest if rest else settings.data_dir / first).resolve()
+        if not target.is_relative_to(root.resolve()) or target.exists():
+            continue
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = target.with_name(f".{target.name}.part")
+        with archive.open(f"files/{name}") as source, os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as sink:
+            shutil.copyfileobj(source, sink)
+        draft.replace(target)
