@@ -60,14 +60,14 @@ async def test_keys_sessions_and_people_stay_revoked(rt: Runtime, elsewhere: tup
     await restore(settings, db, file, silent)
     other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
     async with db.read() as session:
-        assert await keys.find_by_key(session, clear) is not None  # what the backup holds
+        assert await keys.find_by_key(session, clear, rt.clock.now()) is not None  # what the backup holds
         assert await find_session(session, other, cookie) is None
     replayed = await replay_revocations(other, [log_path(rt.settings)])
 
     assert replayed == (1, 1, 2)
     async with db.read() as session:
-        assert await keys.find_by_key(session, clear) is None
-        assert await keys.find_by_key(session, kept) is not None
+        assert await keys.find_by_key(session, clear, rt.clock.now()) is None
+        assert await keys.find_by_key(session, kept, rt.clock.now()) is not None
         assert (await session.get_one(User, mal.id)).status == UserStatus.SUSPENDED
         for gone in (eve, bob):
             person = await session.get_one(User, gone.id)
