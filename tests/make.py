@@ -3,6 +3,7 @@
 Each takes the session that the test opened, so that a test's set-up is one transaction.
 """
 
+from datetime import datetime
 from typing import Any
 
 from refract.core.db import WriteSession
@@ -12,7 +13,7 @@ from refract.identity.models import Scope, User, UserRole, UserStatus
 from refract.identity.people import fold_email
 from refract.links import service
 from refract.links.access import Who
-from refract.links.models import Link
+from refract.links.models import Link, LinkOwner
 from refract.links.schemas import LinkCreate
 from refract.links.service import Made, Wish
 from refract.links.vetting import Vetted, vet
@@ -105,6 +106,11 @@ async def link(session: WriteSession, rt: Runtime, owner: User, destination: str
         given["names"] = [given.pop("name")]
     number = (await made(session, rt, owner, destination, **given)).card.link.id
     return await session.get_one(Link, number)
+
+
+def co_owner(link: Link, user: User, now: datetime) -> LinkOwner:
+    """Another owner of a link."""
+    return LinkOwner(link_id=link.id, user_id=user.id, primary_link_id=None, added_by=None, created_at=now)
 
 
 def address(url: str, **given: Any) -> lists.Address:

@@ -1,5 +1,6 @@
 """Cursors belong to one question, and any tampering is noticed."""
 
+import base64
 from datetime import UTC, datetime
 
 import pytest
@@ -45,3 +46,30 @@ def test_any_change_is_noticed(index: int, character: str) -> None:
 def test_any_text_at_all_is_refused_and_never_crashes(text: str) -> None:
     with pytest.raises(InvalidCursor):
         CURSORS.read("q", text)
+
+
+@pytest.mark.parametrize("position", [[10, 380569408052355072], [datetime(2026, 11, 16, 4, 6, 57, tzinfo=UTC), 380569408052355072]])
+def test_a_cursor_tells_nothing_of_its_position(position: list[Value]) -> None:
+    """Security finding 13: cursors were signed but readable, and told clicks and last clicks of other people's links."""
+    cursor = CURSORS.make("q", position)
+    raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+
+    assert not any(told in raw for told in (b"380569408052355072", b"[10", b"2026", b"04:06"))
+
+
+def test_the_length_of_a_cursor_does_not_tell_how_large_a_number_is() -> None:
+    assert len({len(CURSORS.make("q", [clicks, 1])) for clicks in (0, 9, 99, 9_999, 999_999)}) == 1
+
+
+def test_different_questions_hide_the_same_position_differently() -> None:
+    first, second = (CURSORS.make(question, [10, 42]) for question in ("one", "two"))
+
+    assert base64.urlsafe_b64decode(first + "==")[16:] != base64.urlsafe_b64decode(second + "==")[16:]
+
+
+@given(st.lists(st.integers(0, 2**63 - 1) | st.datetimes(timezones=st.just(UTC)) | st.none(), max_size=4))
+def test_every_position_comes_back_and_fits(position: list[Value]) -> None:
+    cursor = CURSORS.make("q", position)
+
+    assert CURSORS.read("q", cursor) == position
+    assert len(cursor) <= MAX_CURSOR

@@ -342,3 +342,13 @@ async def test_deletions_and_what_administrators_do_are_in_the_audit_log(
         ("link.deleted", str(ada.id)),
         ("link.disabled", str(root.id)),
     ]
+
+
+@on_sqlite
+@pytest.mark.parametrize("sort", ["clicks", "last_click"])
+async def test_public_links_cannot_be_sorted_by_clicks(client: AsyncClient, as_ada: Headers, as_root: Headers, sort: str) -> None:
+    """Security finding 13: their order, and the cursors, told figures that only owners may see."""
+    for headers in (as_ada, as_root):
+        answer = await client.get(f"/api/v1/links?owner=public&sort={sort}", headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (422, "SORT_UNAVAILABLE")
+    assert (await client.get(f"/api/v1/links?owner=shared&sort={sort}", headers=as_ada)).status_code == 200

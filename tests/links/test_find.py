@@ -77,8 +77,9 @@ async def test_deleted_and_disabled_links_are_still_found_so_that_the_visitor_ca
 
 
 async def _meant(rt: Runtime, typed: str, user: User | None = None) -> list[str]:
+    """Suggestions for a user; without one, for a colleague who owns nothing."""
     async with rt.db.read() as session:
-        return await queries.did_you_mean(session, typed, Who(user.id) if user else None, rt.clock.now())
+        return await queries.did_you_mean(session, typed, Who(user.id if user else 0), rt.clock.now())
 
 
 async def _public(rt: Runtime, owner: User, *taken: str, **given: object) -> Link:
@@ -139,6 +140,8 @@ async def test_seed_002_only_names_that_the_visitor_may_see_are_offered(
         assert len(await _meant(rt, typed, ada)) == 1
     assert await _meant(rt, "plan-secur", bob) == ["plan-secure"]
     assert await _meant(rt, "plan-unlis", bob) == []
+    async with rt.db.read() as session:
+        assert await queries.did_you_mean(session, "plan-publi", None, clock.now()) == []
 
 
 async def test_seed_002_what_is_over_is_never_offered(rt: Runtime, clock: ManualClock, ada: User) -> None:

@@ -45,6 +45,7 @@ def _questions(rt: Runtime, ada: User, first: int) -> dict[str, Question]:
         f"{owner} by {sort}": page(admin if owner is OwnerFilter.ALL else who, owner=owner, sort=sort)
         for owner in OwnerFilter
         for sort in Sort
+        if owner is not OwnerFilter.PUBLIC or sort not in queries.CLICK_SORTS
     }
     for state in LinkState:
         found[f"mine, {state}"] = page(who, status=state)

@@ -1,4 +1,4 @@
-"""Pages of a long list: signed cursors that belong to one question."""
+"""Pages of a long list: sealed cursors that belong to one question."""
 
 import base64
 import binascii
@@ -18,7 +18,9 @@ from refract.core.secrets import Secret
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
 MAX_CURSOR = 512
-_SIGNATURE = 16
+_TAG = 16
+_BLOCK = 16
+_STREAM = 64
 Row = TypeVar("Row")
 Value = str | int | float | datetime | None
 
@@ -42,24 +44,25 @@ class Cursors:
         self._secret = secret
 
     def make(self, question: object, position: Sequence[Value]) -> str:
-        payload = json.dumps([_plain(value) for value in position], separators=(",", ":"), ensure_ascii=False).encode()
-        return base64.urlsafe_b64encode(self._sign(question, payload) + payload).rstrip(b"=").decode()
+        """Seal a position: its MAC is the nonce of the key stream that hides it, so equal positions make equal cursors."""
+        text = json.dumps([_plain(value) for value in position], separators=(",", ":"), ensure_ascii=False).encode()
+        payload = text.ljust(-len(text) // _BLOCK * -_BLOCK)  # its length must not tell how large a number is
+        asked = _digest(question)
+        tag = self._secret.sign("cursor", asked + payload, size=_TAG)
+        return base64.urlsafe_b64encode(tag + self._mask(asked, tag, payload)).rstrip(b"=").decode()
 
     def read(self, question: object, cursor: str) -> list[Any]:
-        """The position, or `InvalidCursor`, whatever was done to the text."""
+        """Return the position, or raise `InvalidCursor`, whatever was done to the text."""
         try:
             if len(cursor) > MAX_CURSOR or not cursor.isascii():
                 raise InvalidCursor
             raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        except (ValueError, binascii.Error) as wrong:
-            raise InvalidCursor from wrong
-        signature, payload = raw[:_SIGNATURE], raw[_SIGNATURE:]
+        except (ValueError, binascii.Error) as exc:
+            raise InvalidCursor from exc
+        asked, tag = _digest(question), raw[:_TAG]
+        payload = self._mask(asked, tag, raw[_TAG:])
         canonical = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
-        if (
-            canonical != cursor
-            or len(signature) != _SIGNATURE
-            or not self._secret.verify("cursor", self._bound(question, payload), signature)
-        ):
+        if canonical != cursor or len(tag) != _TAG or not self._secret.verify("cursor", asked + payload, tag):
             raise InvalidCursor
         return [_back(value) for value in json.loads(payload)]
 
@@ -69,13 +72,15 @@ class Cursors:
         more = len(rows) > limit and bool(kept)
         return Page(kept, self.make(question, position(kept[-1])) if more else None)
 
-    def _sign(self, question: object, payload: bytes) -> bytes:
-        return self._secret.sign("cursor", self._bound(question, payload), size=_SIGNATURE)
+    def _mask(self, asked: bytes, tag: bytes, text: bytes) -> bytes:
+        """Hide a text or show it again: XOR with a key stream that belongs to the question and the tag."""
+        blocks = -(-len(text) // _STREAM)
+        stream = b"".join(self._secret.sign("cursor stream", asked + tag + bytes([block]), size=_STREAM) for block in range(blocks))
+        return bytes(one ^ other for one, other in zip(text, stream, strict=False))
 
-    @staticmethod
-    def _bound(question: object, payload: bytes) -> bytes:
-        asked = json.dumps(question, sort_keys=True, default=str).encode()
-        return hashlib.blake2b(asked, digest_size=32).digest() + payload
+
+def _digest(question: object) -> bytes:
+    return hashlib.blake2b(json.dumps(question, sort_keys=True, default=str).encode(), digest_size=32).digest()
 
 
 def after(

@@ -21,11 +21,20 @@ from refract.links import queries
 from refract.links.edge import Space, who
 from refract.links.models import Link
 from refract.tags.queries import TagSort, page_of_tags
+from refract.web.networks import NetworkLimit
 from refract.web.toolkit import Rt, page_router
 
 router = page_router()
 NAMES, LINKS, TAGS, MOST = 5, 5, 3, 10
+SUGGESTS_PER_MINUTE = 120
 Words = Annotated[str, Query(max_length=10_000)]
+
+
+class SuggestLimit(NetworkLimit):
+    """How often a network of strangers may ask for suggestions. A browser asks at every key."""
+
+    def __init__(self, rt: Runtime) -> None:
+        super().__init__(rt, "suggest", SUGGESTS_PER_MINUTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +156,10 @@ async def go(actor: Reader, rt: Rt, q: Words = "") -> Response:  # noqa: ARG001 
 
 
 @router.get("/app/suggest")
-async def suggest(actor: MaybeReader, rt: Rt, q: Words = "") -> Response:
-    """Names that begin with what is typed, in the form browsers ask search engines for. Strangers learn of public ones alone."""
+async def suggest(request: Request, actor: MaybeReader, rt: Rt, q: Words = "") -> Response:
+    """Return names that begin with what is typed, in the form browsers expect. Strangers get published lists alone."""
+    if actor is None:
+        await rt.part(SuggestLimit).count(request, rt.clock.monotonic())
     async with rt.db.read() as session:
         asker = who(actor) if actor else None
         found = await queries.suggest_names(session, reading.go_path(q), asker, rt.clock.now(), 8)

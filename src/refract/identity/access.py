@@ -51,8 +51,6 @@ def relation(user: User | None, *, primary: bool = False, co_owner: bool = False
     return Relation.RECIPIENT if recipient else Relation.SIGNED_IN
 
 
-def allowed(who: Relation, right: Right, *, public: bool = False) -> bool:
-    """Whether this may be done. A public object can be viewed by anybody signed in."""
-    if public and right == Right.VIEW and who != Relation.STRANGER:
-        return True
+def allowed(who: Relation, right: Right) -> bool:
+    """Return whether a relation allows this."""
     return right in RIGHTS[who]

@@ -1,5 +1,6 @@
 """People and what proves who they are. Nobody's password is stored, ever."""
 
+import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -19,6 +20,11 @@ from refract.core.types import TABLE_OPTIONS, Model, text_key
 
 LOCAL_ISSUER = "local"
 """The issuer of accounts that sign in by one-time links from the terminal."""
+
+UNNAMED = "Unnamed"
+"""Shown in place of a name that the provider has not told and the user has not chosen."""
+
+_ADDRESS = re.compile(r"\s*\S+@\S+\s*")
 
 
 class UserStatus(StrEnum):
@@ -85,9 +91,14 @@ class User(Model):
     admin_by_setting: Mapped[bool | None]  # the role came from ADMINS, and goes with it
 
     @property
+    def chosen_name(self) -> str:
+        """Return the nickname, else the provider's name unless it is an email address, else nothing."""
+        return self.nickname or ("" if _ADDRESS.fullmatch(self.display_name) else self.display_name)
+
+    @property
     def shown_name(self) -> str:
-        """The nickname, else what the provider calls them, else their address."""
-        return self.nickname or self.display_name or self.email
+        """Return a name that everyone signed in may read: never an email address."""
+        return self.chosen_name or UNNAMED
 
 
 class ApiKey(Model):

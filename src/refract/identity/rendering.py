@@ -24,7 +24,7 @@ def visit_cookie(request: Request) -> str | None:
 
 def shown(user: User | None) -> dict[str, Any] | None:
     """The person as templates know them."""
-    return None if user is None else {"id": str(user.id), "display": user.shown_name, "email": user.email, "role": user.role}
+    return None if user is None else {"id": str(user.id), "display": user.chosen_name, "email": user.email, "role": user.role}
 
 
 def respond(

@@ -1,11 +1,11 @@
-"""Who stands how to a link; what that allows is in the one table of `identity.access`.
+"""Who may see a link, and how a user stands to it; what that allows is in the one table of `identity.access`.
 
-What somebody may not even see does not exist for them: the answer is the same as for an id that was never given.
+A link that a user may not see does not exist for them: the error is the same as for an id that was never given.
 """
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, or_, select, true
+from sqlalchemy import ColumnElement, and_, false, or_, select, true
 
 from refract.core.db import ReadSession
 from refract.identity.access import Relation, Right, allowed
@@ -15,7 +15,7 @@ from refract.links.models import Link, LinkOwner, LinkShare, LinkState, Visibili
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """A signed-in person, and whether this request carries an administrator's rights."""
+    """A signed-in user, and whether this request carries an administrator's rights."""
 
     user_id: int
     is_admin: bool = False
@@ -23,47 +23,57 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a person stands to a link. `as_admin` says that nothing but an administrator's rights let them in."""
+    """How a user stands to a link. `as_admin` says that nothing but an administrator's rights let them in."""
 
     relation: Relation
     owns: bool
-    public: bool
+    visible: bool = True
+    """What `visible_to` says of the link."""
 
     @property
     def as_admin(self) -> bool:
         return self.relation == Relation.ADMIN and not self.owns
 
     def may(self, right: Right) -> bool:
-        return allowed(self.relation, right, public=self.public)
+        return self.visible and (right == Right.VIEW or allowed(self.relation, right))
 
     def demand(self, right: Right) -> None:
-        """Nothing there for those who may not see it, a refusal for those who may see it but not do this."""
+        """Raise `LinkNotFound` if the user may not see the link, `NotYours` if they may see it but not do this."""
         if not self.may(right):
             raise NotYours if self.may(Right.VIEW) else LinkNotFound
 
 
 async def standing_of(session: ReadSession, who: Who, link: Link) -> Standing:
-    mine = await session.scalar(select(LinkOwner).where(LinkOwner.link_id == link.id, LinkOwner.user_id == who.user_id))
-    public = link.visibility == Visibility.PUBLIC and link.status != LinkState.DELETED
+    """Return how a user stands to a link. One query, and the same predicate that lists use."""
+    mine = and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == who.user_id)
+    question = select(LinkOwner.user_id, LinkOwner.primary_link_id, shared_with(who.user_id), visible_to(who)).select_from(Link)
+    found = await session.execute(question.outerjoin(LinkOwner, mine).where(Link.id == link.id))
+    owner, primary, shared, visible = found.one()
     if who.is_admin:
-        return Standing(Relation.ADMIN, owns=mine is not None, public=public)
-    if mine is not None:
-        return Standing(Relation.PRIMARY if mine.is_primary else Relation.CO_OWNER, owns=True, public=public)
-    shared = await session.scalar(select(LinkShare.user_id).where(LinkShare.link_id == link.id, LinkShare.user_id == who.user_id))
-    return Standing(Relation.SIGNED_IN if shared is None else Relation.RECIPIENT, owns=False, public=public)
+        relation = Relation.ADMIN
+    elif owner is not None:
+        relation = Relation.CO_OWNER if primary is None else Relation.PRIMARY
+    else:
+        relation = Relation.RECIPIENT if shared else Relation.SIGNED_IN
+    return Standing(relation, owns=owner is not None, visible=bool(visible))
 
 
 def owned_by(user_id: int) -> ColumnElement[bool]:
-    return select(LinkOwner.link_id).where(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id).exists()
+    return select(LinkOwner.link_id).where(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id).correlate(Link).exists()
 
 
 def shared_with(user_id: int) -> ColumnElement[bool]:
-    return select(LinkShare.link_id).where(LinkShare.link_id == Link.id, LinkShare.user_id == user_id).exists()
+    return select(LinkShare.link_id).where(LinkShare.link_id == Link.id, LinkShare.user_id == user_id).correlate(Link).exists()
 
 
 def visible_to(who: Who | None) -> ColumnElement[bool]:
-    """The links somebody may know of: public ones for strangers; people signed in also know their own and those shared with them."""
-    if who is not None and who.is_admin:
+    """Return the condition under which a link may be seen, in lists as by id.
+
+    Strangers see none. A user sees what they own, and of the links that are not deleted what is public or shared with them.
+    """
+    if who is None:
+        return false()
+    if who.is_admin:
         return true()
-    public = Link.visibility == Visibility.PUBLIC
-    return public if who is None else or_(public, owned_by(who.user_id), shared_with(who.user_id))
+    others = and_(Link.status != LinkState.DELETED, or_(Link.visibility == Visibility.PUBLIC, shared_with(who.user_id)))
+    return or_(owned_by(who.user_id), others)

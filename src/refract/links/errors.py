@@ -35,6 +35,10 @@ class TooManyNames(Invalid):
     """A link has at most {most} names."""
 
 
+class SortUnavailable(Invalid):
+    """Public links cannot be sorted by "{sort}": clicks are for owners. Use `created` or `updated`."""
+
+
 class NotYours(Forbidden):
     """You may look at this link, but only its owners may do this."""
 

@@ -12,7 +12,7 @@ from refract.identity.actors import Reader, Writer
 from refract.identity.errors import AdministratorsOnly
 from refract.links import queries, service
 from refract.links.edge import ASKING, GUARDED, ON_A_LINK, Space, audited, create_one, look_at, shown, who, wish_of
-from refract.links.errors import LinkNotFound, NotYours, PastExpiry, TooManyNames, TooManyTags
+from refract.links.errors import LinkNotFound, NotYours, PastExpiry, SortUnavailable, TooManyNames, TooManyTags
 from refract.links.models import LinkState
 from refract.links.queries import LinkQuestion, OwnerFilter, Sort
 from refract.links.safety_errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
@@ -52,7 +52,7 @@ async def create_link(
     return out
 
 
-@router.get("", responses=problems(*ASKING, AdministratorsOnly, InvalidCursor))
+@router.get("", responses=problems(*ASKING, AdministratorsOnly, InvalidCursor, SortUnavailable))
 async def list_links(
     actor: Reader,
     rt: Rt,
@@ -63,7 +63,8 @@ async def list_links(
     tag: Annotated[str | None, Query(max_length=200, description="A shared tag.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Words that name, title, notes or destination must contain.")] = None,
     sort: Annotated[
-        Sort, Query(description="What comes first: the newest, the last changed, the most or the last clicked.")
+        Sort,
+        Query(description="What comes first: the newest, the last changed, the most or the last clicked. Public links: the first two."),
     ] = Sort.CREATED,
     created_after: Annotated[Timestamp | None, Query(description="Made at this moment or later.")] = None,
     created_before: Annotated[Timestamp | None, Query(description="Made before this moment.")] = None,

@@ -20,7 +20,7 @@ from refract.links import queries, service
 from refract.links.edge import Space, audited, who
 from refract.links.models import LinkState
 from refract.links.pages.rows import rows_of
-from refract.links.queries import LinkQuestion, OwnerFilter, Sort
+from refract.links.queries import CLICK_SORTS, LinkQuestion, OwnerFilter, Sort
 from refract.links.schemas import LinkPatch
 from refract.names.service import Namespace
 from refract.web import flash
@@ -50,6 +50,8 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
     """My links, newest first, or those that match. The number of queries does not depend on how many there are."""
     if owner == OwnerFilter.ALL and not actor.is_admin:
         owner = OwnerFilter.ME
+    if owner == OwnerFilter.PUBLIC and sort in CLICK_SORTS:
+        sort = Sort.CREATED
     asked = LinkQuestion(owner=owner, status=status or None, tag=tag or None, q=q or None, sort=sort)
     async with rt.db.read() as session:
         page = await queries.page_of_links(session, Cursors(rt.secret), who(actor), asked, rt.clock.now(), limit=PER_PAGE, cursor=cursor)
@@ -70,7 +72,7 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
         all_count=sum(count for state, count in states.items() if state != LinkState.DELETED),
         most_counted=queries.MOST_COUNTED,
         tags=tags,
-        **_choices(actor),
+        **_choices(actor, owner),
         address=lambda **changes: _address(kept, changes),
         may_act=owner not in (OwnerFilter.PUBLIC, OwnerFilter.SHARED),
         next_url=_address(kept, {"cursor": page.next_cursor}) if page.next_cursor else None,
@@ -78,10 +80,11 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
     )
 
 
-def _choices(actor: Actor) -> dict[str, Any]:
-    """What can be chosen, each with its words; only administrators see everybody's."""
+def _choices(actor: Actor, owner: OwnerFilter) -> dict[str, Any]:
+    """Return what can be chosen, with labels: `all` for administrators alone, and no order by clicks among public links."""
     owners = [(key.value, words) for key, words in OWNERS.items() if key != OwnerFilter.ALL or actor.is_admin]
-    return {"sorts": [(key.value, words) for key, words in SORTS.items()], "owners": owners}
+    sorts = [(key.value, words) for key, words in SORTS.items() if owner != OwnerFilter.PUBLIC or key not in CLICK_SORTS]
+    return {"sorts": sorts, "owners": owners}
 
 
 def _kept(asked: LinkQuestion) -> dict[str, str]:

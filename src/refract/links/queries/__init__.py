@@ -18,10 +18,11 @@ from refract.links.queries.find import (
     view_link,
     visible_tags,
 )
-from refract.links.queries.pages import LinkQuestion, OwnerFilter, Sort, page_of_links
+from refract.links.queries.pages import CLICK_SORTS, LinkQuestion, OwnerFilter, Sort, page_of_links
 from refract.links.queries.stream import Known, buried, known_links, links_after
 
 __all__ = [
+    "CLICK_SORTS",
     "MOST_COUNTED",
     "Card",
     "Known",

@@ -17,7 +17,8 @@ from refract.core.db import ReadSession
 from refract.core.ids import first_id_at
 from refract.core.page import Cursors, Page
 from refract.core.text import fold
-from refract.links.access import Who
+from refract.links.access import Who, visible_to
+from refract.links.errors import SortUnavailable
 from refract.links.models import Link, LinkOwner, LinkShare, LinkState, LinkTag, LinkTotals, Visibility
 from refract.links.queries.find import in_state
 from refract.tags.grammar import slug
@@ -38,6 +39,9 @@ class OwnerFilter(StrEnum):
     SHARED = "shared"
     PUBLIC = "public"
     ALL = "all"  # administrators only
+
+
+CLICK_SORTS = (Sort.CLICKS, Sort.LAST_CLICK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,12 @@ class _Part:
 async def page_of_links(
     session: ReadSession, cursors: Cursors, who: Who, asked: LinkQuestion, now: datetime, *, limit: int, cursor: str | None
 ) -> Page[Link]:
-    """One page, newest or most first. At most two queries for the links themselves, one more with a tag."""
+    """Return one page, newest or most first. At most two queries for the links themselves, one more with a tag.
+
+    Raises SortUnavailable for public links by clicks: their order would tell figures that only owners may see.
+    """
+    if asked.owner == OwnerFilter.PUBLIC and asked.sort in CLICK_SORTS:
+        raise SortUnavailable(sort=asked.sort)
     bound = [who.user_id, who.is_admin, asdict(asked)]
     position = cursors.read(bound, cursor) if cursor else None
     tag_id = await _tag_id(session, asked.tag)
@@ -73,7 +82,7 @@ async def page_of_links(
         return Page([], None)
     rows: list[tuple[Link, Any]] = []
     parts = _parts(asked.sort)
-    first = len(parts) - 1 if position is not None and not position[0] and asked.sort in (Sort.CLICKS, Sort.LAST_CLICK) else 0
+    first = len(parts) - 1 if position is not None and not position[0] and asked.sort in CLICK_SORTS else 0
     for number, part in enumerate(parts[first:], start=first):
         resumed = position if number == first else None
         question = _filtered(part, who, asked, now, tag_id)
@@ -103,7 +112,9 @@ def _filtered(part: _Part, who: Who, asked: LinkQuestion, now: datetime, tag_id:
     question = _of_owner(question, who, asked.owner)
     if tag_id is not None:
         question = question.join(LinkTag, and_(LinkTag.link_id == Link.id, LinkTag.tag_id == tag_id))
-    wanted = [part.belongs] if part.belongs is not None else []
+    wanted = [visible_to(who)]
+    if part.belongs is not None:
+        wanted.append(part.belongs)
     wanted.append(in_state(asked.status, now) if asked.status else Link.status != LinkState.DELETED)
     if asked.created_after is not None:
         wanted.append(Link.id >= first_id_at(asked.created_after))

@@ -56,7 +56,7 @@ async def _hold_all(session: WriteSession, user: User, link_ids: Sequence[int], 
     links = list(await session.scalars(locked))
     names = await names_of(session, Kind.LINK, link_ids)
     tags = await tag_names(session, link_ids)
-    standing = Standing(Relation.PRIMARY, owns=True, public=False)
+    standing = Standing(Relation.PRIMARY, owns=True)
     written = set(await session.scalars(select(LinkChange.link_id).where(LinkChange.link_id.in_(link_ids), LinkChange.version == 1)))
     held = []
     for link in links:
