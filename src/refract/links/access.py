@@ -46,16 +46,16 @@ class Standing:
 async def standing_of(session: ReadSession, who: Who, link: Link) -> Standing:
     """Return how a user stands to a link. One query, and the same predicate that lists use."""
     mine = and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == who.user_id)
-    question = select(LinkOwner.user_id, LinkOwner.primary_link_id, shared_with(who.user_id), visible_to(who)).select_from(Link)
+    question = select(LinkOwner.primary_link_id, owned_by(who.user_id), shared_with(who.user_id), visible_to(who)).select_from(Link)
     found = await session.execute(question.outerjoin(LinkOwner, mine).where(Link.id == link.id))
-    owner, primary, shared, visible = found.one()
+    primary, owns, shared, visible = found.one()
     if who.is_admin:
         relation = Relation.ADMIN
-    elif owner is not None:
+    elif owns:
         relation = Relation.CO_OWNER if primary is None else Relation.PRIMARY
     else:
         relation = Relation.RECIPIENT if shared else Relation.SIGNED_IN
-    return Standing(relation, owns=owner is not None, visible=bool(visible))
+    return Standing(relation, owns=bool(owns), visible=bool(visible))
 
 
 def owned_by(user_id: int) -> ColumnElement[bool]:
