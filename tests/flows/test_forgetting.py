@@ -67,7 +67,7 @@ def _changes(outside: Outside, link: Link) -> list[tuple[Any, tuple[int, str | N
         (lambda session, rt: service.enable_link(session, who, link.id, rt.clock.now()), first),
         (edit, second),
         (lambda session, rt: block_domain(session, "two.example", reason="", by=None, at=rt.clock.now()), (410, None)),
-        (lambda session, _: unblock_domain(session, "two.example"), second),
+        (lambda session, rt: unblock_domain(session, "two.example", by=None, at=rt.clock.now()), second),
         (lambda session, rt: service.release_name(session, make.space(rt), who, link.id, "x"), (404, None)),
         (lambda session, rt: service.add_name(session, make.space(rt), who, link.id, "x"), second),
         (lambda session, rt: service.delete_link(session, who, link.id, rt.clock.now()), (410, None)),

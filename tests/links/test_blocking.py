@@ -58,10 +58,10 @@ async def test_every_change_moves_the_epoch_and_a_failed_one_does_not(rt: Runtim
         async with rt.db.read() as session:
             seen.append(await epoch(session))
     async with rt.db.write() as session:
-        await unblock_domain(session, "A.example")
+        await unblock_domain(session, "A.example", by=None, at=rt.clock.now())
     with pytest.raises(DomainNotBlocked):
         async with rt.db.write() as session:
-            await unblock_domain(session, "a.example")
+            await unblock_domain(session, "a.example", by=None, at=rt.clock.now())
     async with rt.db.read() as session:
         seen.append(await epoch(session))
 
@@ -87,7 +87,7 @@ async def test_every_change_tells_the_caches_to_forget_everything(rt: Runtime) -
             await block_domain(session, "evil.example", reason="", by=None, at=rt.clock.now())
             assert told == []
         async with rt.db.write() as session:
-            await unblock_domain(session, "evil.example")
+            await unblock_domain(session, "evil.example", by=None, at=rt.clock.now())
 
     assert [change.target_id for change in told] == [feed.EVERYTHING] * 2
     async with rt.db.read() as session:

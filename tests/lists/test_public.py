@@ -174,7 +174,7 @@ async def test_a_blocked_domain_stops_entries_too(client: AsyncClient, rt: Runti
     assert code(refused) == (422, "BLOCKED_DESTINATION")
 
     async with rt.db.write() as session:
-        await unblock_domain(session, "bad.example")
+        await unblock_domain(session, "bad.example", by=None, at=rt.clock.now())
     assert (await client.get("/reading/1")).status_code == 302
 
 

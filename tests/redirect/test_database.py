@@ -171,7 +171,7 @@ async def test_blocking_a_domain_stops_its_links_at_once(rt: Runtime, client: ht
     assert (await client.get("/other")).status_code == 302
 
     async with rt.db.write() as session:
-        await unblock_domain(session, "evil.example")
+        await unblock_domain(session, "evil.example", by=None, at=rt.clock.now())
     assert (await client.get("/prize")).status_code == 302
 
 

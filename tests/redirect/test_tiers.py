@@ -94,7 +94,7 @@ async def test_a_blocked_domain_stops_its_links_at_once_and_lets_them_go_again(p
     assert (await place.get("/x")).json()["code"] == "LINK_BLOCKED"
 
     async with rt.db.write() as session:
-        await unblock_domain(session, "bad.example")
+        await unblock_domain(session, "bad.example", by=None, at=rt.clock.now())
     assert (await place.get("/x")).status_code == 302
 
 

@@ -82,7 +82,7 @@ async def test_seed_002_a_tag_can_be_renamed_and_its_slug_stays(rt: Runtime, ada
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada, tags=["Alpha"])
         tag = (await service.ensure_shared(session, rt.ids, ["Alpha"], rt.clock.now()))["Alpha"]
-        await service.change_shared(session, tag, name="Beta Team", color="#aabbcc")
+        await service.change_shared(session, tag, by=None, at=rt.clock.now(), name="Beta Team", color="#aabbcc")
     async with rt.db.write() as session:
         typed_anew = await service.ensure_shared(session, rt.ids, ["beta team", "ALPHA"], rt.clock.now())
 
@@ -94,15 +94,15 @@ async def test_seed_002_a_tag_can_be_renamed_and_its_slug_stays(rt: Runtime, ada
 async def test_a_tag_cannot_take_the_name_of_another(rt: Runtime) -> None:
     async with rt.db.write() as session:
         tags = await service.ensure_shared(session, rt.ids, ["Alpha", "Beta"], rt.clock.now())
-        await service.change_shared(session, tags["Beta"], name="Gamma")
+        await service.change_shared(session, tags["Beta"], by=None, at=rt.clock.now(), name="Gamma")
     for taken in ("beta", "GAMMA"):
         with pytest.raises(TagExists):
             async with rt.db.write() as session:
                 alpha = (await queries.shared_by_key(session, ["alpha"]))["alpha"]
-                await service.change_shared(session, alpha, name=taken)
+                await service.change_shared(session, alpha, by=None, at=rt.clock.now(), name=taken)
     async with rt.db.write() as session:
         alpha = (await queries.shared_by_key(session, ["alpha"]))["alpha"]
-        await service.change_shared(session, alpha, name="ALPHA")
+        await service.change_shared(session, alpha, by=None, at=rt.clock.now(), name="ALPHA")
     assert {tag.name for tag in await _tags(rt)} == {"ALPHA", "Gamma"}
 
 

@@ -12,6 +12,8 @@ from refract.identity.errors import AccountNotFound, HeirNeeded
 from refract.identity.leaving import delete_account, keep_an_administrator
 from refract.identity.models import User, UserRole, UserStatus
 from refract.identity.parts import Leaving, Part
+from refract.jobs import queries as jobs
+from refract.jobs.models import Job
 
 
 async def change_person(session: WriteSession, rt: Runtime, by: User, user_id: int, changes: PersonPatch) -> User:
@@ -39,6 +41,13 @@ async def delete_person(
         if heir is None or heir.id == user.id or heir.status != UserStatus.ACTIVE:
             raise HeirNeeded
     await delete_account(session, rt, Leaving(user, heir), parts, by=by)
+
+
+async def retry_job(session: WriteSession, rt: Runtime, by: User, job_id: int) -> Job:
+    """Give a dead job all its tries again, at once."""
+    job = await jobs.retry(session, rt, job_id)
+    await audit.note(session, rt, "job.retried", actor=by, target=str(job_id), detail=job.kind)
+    return job
 
 
 async def _live(session: WriteSession, user_id: int) -> User:

@@ -124,7 +124,7 @@ async def export_clicks(
     async with rt.db.read() as session:
         await stats.demand_stats(session, who(actor), link_id)
     begin, end = _exactly(asked, rt.clock.now())
-    pieces = export(rt, link_id, form, begin, end)
+    pieces = export(rt, link_id, form, begin, end, by=actor.user.id)
     try:
         first = await anext(pieces)  # what goes wrong at once is answered as a problem
     except BaseException:

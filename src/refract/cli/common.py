@@ -6,6 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import TypeVar
 
+import structlog
 from pydantic import BaseModel, ValidationError
 
 from refract import migrations
@@ -15,6 +16,7 @@ from refract.core.errors import Invalid
 from refract.core.log import configure_logging
 from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings
+from refract.identity import audit
 from refract.identity.models import User
 from refract.identity.people import ensure_owner, person_by_email
 from refract.names.service import Namespace
@@ -56,6 +58,7 @@ def on_data(settings: Settings, work: Callable[[Runtime], Awaitable[Result]]) ->
     """Run some work on the data of this installation, whether or not a server is running on it."""
 
     async def run() -> Result:
+        structlog.contextvars.bind_contextvars(**{audit.DOOR: "command line"})
         db = Database(settings)
         try:
             await migrations.upgrade(db)

@@ -10,10 +10,11 @@ from typing import Annotated
 
 import typer
 
-from refract.cli.common import command_settings, on_data
+from refract.cli.common import acting, command_settings, on_data
 from refract.cli.options import DataDir
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
+from refract.identity import audit
 from refract.identity.people import person_by_email
 from refract.links.exporting import Format, Writer, pages_of_cards, record
 
@@ -46,6 +47,7 @@ def links(
         if user is not None:
             async with rt.db.read() as session:
                 person = (await person_by_email(session, user)).id
+        await audit.note_export(rt, "links", by=(await acting(rt, None)).id, target=person)
         writer, count, now = Writer(form), 0, rt.clock.now()
         write(writer.head())
         async for cards in pages_of_cards(rt, person):

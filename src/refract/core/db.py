@@ -20,6 +20,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from refract.core.engines import LOCK_WAIT_SECONDS, server_engine, sqlite_engine
 from refract.core.errors import StoreFull
 from refract.core.faults import meaning
+from refract.core.ids import IdSource
 from refract.core.settings import Dialect, Settings
 from refract.core.signals import Signals
 
@@ -44,6 +45,13 @@ class WriteSession(ReadSession):
         """Where to tell this process of what was committed."""
         signals: Signals = self.info["signals"]
         return signals
+
+    @property
+    def ids(self) -> IdSource:
+        """Return the process's source of ids, for rows that are written below the edge."""
+        ids: IdSource | None = self.info["ids"]
+        assert ids is not None  # noqa: S101 - every runtime hands its source to its database
+        return ids
 
     def after_commit(self, hook: Hook) -> None:
         """Run this once, after the commit; never when the transaction fails."""
@@ -90,6 +98,7 @@ class Database:
         self.dialect: Dialect = settings.dialect
         self.url = url
         self.signals = Signals()
+        self.ids: IdSource | None = None
         self._found_no_room = False
         self._closers: list[Callable[[], Awaitable[None]]] = []
         if self.dialect == "sqlite":
@@ -116,7 +125,7 @@ class Database:
         return self._reader
 
     def open_writer(self) -> WriteSession:
-        return WriteSession(self._writer, expire_on_commit=False, autoflush=True, info={"signals": self.signals})
+        return WriteSession(self._writer, expire_on_commit=False, autoflush=True, info={"signals": self.signals, "ids": self.ids})
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[ReadSession]:

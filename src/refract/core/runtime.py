@@ -30,6 +30,9 @@ class Runtime:
     metrics: Metrics = field(default_factory=Metrics)
     _parts: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        self.db.ids = self.ids
+
     def part(self, make: "Callable[[Runtime], Part]") -> Part:
         """What a feature keeps between calls, such as a client or a list read from a file: made once, closed with the runtime."""
         if make not in self._parts:

@@ -52,7 +52,9 @@ async def read_me(actor: Reader) -> Me:
 async def change_me(changes: ProfilePatch, actor: Writer, rt: Rt) -> Me:
     """Change my profile and preferences."""
     async with rt.db.write() as session:
-        user = await people.change_profile(session, actor.user.id, changes.model_dump(exclude_unset=True), chosen(changes.preferences))
+        user = await people.change_profile(
+            session, actor.user.id, changes.model_dump(exclude_unset=True), chosen(changes.preferences), at=rt.clock.now()
+        )
         return Me.model_validate(user)
 
 

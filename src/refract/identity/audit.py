@@ -1,6 +1,6 @@
 """The audit log: who did what, and who tried in vain."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
 from structlog.contextvars import get_contextvars
@@ -13,24 +13,51 @@ from refract.identity.payloads import LogRevocations
 from refract.identity.revocation_log import REVOKING_ACTIONS
 from refract.jobs.queue import enqueue
 
+DOOR = "door"
+"""The logging context under which a command line says that it is one."""
+
+
+def record(
+    session: WriteSession,
+    action: str,
+    *,
+    at: datetime,
+    actor_id: int | None = None,
+    target: object = None,
+    detail: str | None = None,
+) -> None:
+    """Add a line, in the transaction of the change it tells of. Callers pass ids and words, never a secret.
+
+    `detail` is followed by the door that the change came through, where that is not a request.
+    """
+    context = get_contextvars()
+    details = dict.fromkeys(part for part in (detail, context.get(DOOR)) if part)
+    session.add(
+        AuditEntry(
+            id=session.ids.next_id(),
+            at=at,
+            actor_id=actor_id,
+            action=action,
+            target=None if target is None else str(target)[:200],
+            detail="; ".join(details) or None,
+            request_id=context.get("request_id"),
+        )
+    )
+
 
 async def note(
     session: WriteSession, rt: Runtime, action: str, *, actor: User | None = None, target: str | None = None, detail: str | None = None
 ) -> None:
-    """Add a line, in the transaction of what it tells of. Callers pass ids and words, never a secret."""
-    session.add(
-        AuditEntry(
-            id=rt.ids.next_id(),
-            at=rt.clock.now(),
-            actor_id=actor.id if actor else None,
-            action=action,
-            target=target[:200] if target else None,
-            detail=detail,
-            request_id=get_contextvars().get("request_id"),
-        )
-    )
+    """Add a line at an edge, where there is a runtime at hand."""
+    record(session, action, at=rt.clock.now(), actor_id=actor.id if actor else None, target=target, detail=detail)
     if action in REVOKING_ACTIONS:
         await enqueue(session, rt, LogRevocations())
+
+
+async def note_export(rt: Runtime, what: str, *, by: int | None, target: object = None) -> None:
+    """Add a line, in a transaction of its own, before a file with people's data leaves."""
+    async with rt.db.write() as session:
+        record(session, f"{what}.exported", at=rt.clock.now(), actor_id=by, target=target)
 
 
 async def read_log(session: ReadSession, cursors: Cursors, *, limit: int, cursor: str | None) -> Page[AuditEntry]:

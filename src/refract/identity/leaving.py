@@ -93,6 +93,7 @@ async def keep_an_administrator(session: WriteSession, user: User) -> None:
 
 async def export_account(rt: Runtime, user: User, parts: Sequence[Part]) -> AsyncIterator[str]:
     """One JSON document, piece by piece: me, then a list for every part."""
+    await audit.note_export(rt, "account", by=user.id)
     async with rt.db.read() as session:
         head = await _about(session, rt, user)
     yield json.dumps(head, ensure_ascii=False, indent=1)[:-2]

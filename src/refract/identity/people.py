@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import select
@@ -10,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from refract.core.db import ReadSession, WriteSession
 from refract.core.rows import slices
 from refract.core.runtime import Runtime
+from refract.identity import audit
 from refract.identity.errors import EmailAmbiguous, UserNotFound
 from refract.identity.models import LOCAL_ISSUER, Plan, User, UserRole, UserStatus
 
@@ -76,7 +78,9 @@ async def people_by_id(session: ReadSession, ids: Collection[int]) -> dict[int, 
     return found
 
 
-async def change_profile(session: WriteSession, user_id: int, changes: dict[str, Any], preferences: dict[str, Any]) -> User:
+async def change_profile(
+    session: WriteSession, user_id: int, changes: dict[str, Any], preferences: dict[str, Any], *, at: datetime
+) -> User:
     """Change what a person may say about themselves; preferences that are not named stay."""
     user = await session.get_one(User, user_id)
     for field in ("nickname", "avatar_url", "bio"):
@@ -84,5 +88,8 @@ async def change_profile(session: WriteSession, user_id: int, changes: dict[str,
             setattr(user, field, changes[field])
     if preferences:
         user.preferences = {**user.preferences, **preferences}
+    if session.is_modified(user):
+        fields = [*(field for field in changes if field != "preferences"), *preferences]
+        audit.record(session, "profile.changed", at=at, actor_id=user_id, target=user_id, detail=", ".join(fields))
     await session.flush()
     return user

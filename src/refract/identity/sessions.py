@@ -8,6 +8,7 @@ from sqlalchemy import CursorResult, delete, select, update
 from refract.core.db import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.core.secrets import digest
+from refract.identity import audit
 from refract.identity.errors import SessionNotFound, SigninLinkSpent
 from refract.identity.models import BrowserSession, SigninLink, User, UserStatus
 
@@ -24,6 +25,7 @@ async def make_signin_link(session: WriteSession, rt: Runtime, user: User) -> st
             id=rt.ids.next_id(), user_id=user.id, token_hash=digest(token), created_at=now, expires_at=now + timedelta(hours=LINK_HOURS)
         )
     )
+    await audit.note(session, rt, "signin_link.made", target=str(user.id))
     await session.flush()
     return f"{rt.settings.public_url}/auth/sign-in/{token}"
 

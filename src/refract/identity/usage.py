@@ -22,6 +22,11 @@ from refract.web.shared_limits import take_shared
 
 FLUSH_SECONDS = 1.0
 _KEY, _PERSON = "key:", "bearer:"
+MAX_REFUSALS = 1_000
+"""Different refusals kept apart until the next flush."""
+MAX_TOLD = 10
+"""Different refusals that one line of the audit log names."""
+Refusal = tuple[str, str]
 
 
 class KeyUsage:
@@ -36,7 +41,7 @@ class KeyUsage:
         self._used: Counter[str] = Counter()
         self._last: dict[str, datetime] = {}
         self._networks: dict[int, str] = {}
-        self._refused = 0
+        self._refused: Counter[Refusal] = Counter()
 
     def count(self, key_id: int, network: str | None = None) -> list[tuple[bytes, bytes]]:
         """Note one request; the answer is the RateLimit headers. Too many raise `RateLimited`."""
@@ -64,14 +69,18 @@ class KeyUsage:
             (b"ratelimit-reset", str(reset).encode()),
         ]
 
-    def refused(self) -> None:
-        """Somebody came with a key that is not one. The audit log gets a line per flush, not per attempt."""
-        self._refused += 1
+    def refused(self, key_prefix: str, network: str) -> None:
+        """Note a credential that opens nothing. The audit log gets a line per flush, not per attempt.
+
+        `key_prefix` is what a key's owner sees of it, empty for anything that is not a key; `network` is anonymised.
+        """
+        found = (key_prefix, network)
+        self._refused[found if found in self._refused or len(self._refused) < MAX_REFUSALS else ("", "")] += 1
 
     async def flush(self) -> None:
         """Write the tally and learn what the other processes have used."""
         used, self._used = self._used, Counter()
-        refused, self._refused = self._refused, 0
+        refused, self._refused = self._refused, Counter()
         if not used and not refused:
             return
         try:
@@ -82,13 +91,14 @@ class KeyUsage:
                     {key_id: Usage(used[name], self._last[name], self._networks.get(key_id)) for key_id, name in keys.items()},
                 )
                 if refused:
-                    await audit.note(session, self._rt, "credentials.refused", detail=f"{refused} attempts")
+                    prefix = next((prefix for (prefix, _), _ in refused.most_common() if prefix), None)
+                    await audit.note(session, self._rt, "credentials.refused", target=prefix, detail=_detail(refused))
                 for name, count in sorted(used.items()):
                     if self._per_hour is not None and count:
                         await self._square(session, name, count, self._per_hour)
         except Unavailable:
             self._used.update(used)
-            self._refused += refused
+            self._refused.update(refused)
             raise
 
     async def _square(self, session: WriteSession, name: str, count: int, per_hour: int) -> None:
@@ -111,3 +121,11 @@ class KeyUsage:
                 await self.flush()
             except Unavailable as error:
                 log.warning("key_usage_waits", reason=error.message)
+
+
+def _detail(refused: Counter[Refusal]) -> str:
+    """Say how many attempts there were, with which keys and from where."""
+    told = refused.most_common(MAX_TOLD)
+    lines = [f"{prefix or 'no key'} from {network or 'elsewhere'}: {count}" for (prefix, network), count in told]
+    rest = refused.total() - sum(count for _, count in told)
+    return f"{refused.total()} attempts: {'; '.join([*lines, *([f'others: {rest}'] if rest else [])])}"

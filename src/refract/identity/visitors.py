@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from refract.core.runtime import Runtime
 from refract.identity.errors import BadCredentials, OriginUnproven
-from refract.identity.keys import Parent, find_by_key
+from refract.identity.keys import SHOWN, Parent, find_by_key, looks_like_key
 from refract.identity.models import BrowserSession, Scope, User, UserRole
 from refract.identity.sessions import SEEN_EVERY, find_session, keep_alive
 from refract.identity.usage import KeyUsage
@@ -85,7 +85,7 @@ async def _by_key(request: Request, rt: Runtime, clear: str) -> Actor:
     async with rt.db.read() as session:
         found = await find_by_key(session, clear, rt.clock.now())
     if found is None:
-        usage.refused()
+        usage.refused(clear[:SHOWN] if looks_like_key(clear) else "", network_text_behind(request, rt) or "")
         raise BadCredentials
     key, user = found
     request.scope["state"]["rate_headers"] = usage.count(key.id, network_text_behind(request, rt))
@@ -102,7 +102,7 @@ async def _by_token(request: Request, rt: Runtime, token: str) -> Actor:
     usage: KeyUsage = request.app.state.key_usage
     user = await person_behind(rt, token)
     if user is None:
-        usage.refused()
+        usage.refused("", network_text_behind(request, rt) or "")
         raise BadCredentials
     request.scope["state"]["rate_headers"] = usage.count_person(user.id)
     return Actor(user, _scopes_of(user) - {Scope.ACCOUNT})

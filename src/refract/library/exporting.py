@@ -13,6 +13,7 @@ from sqlalchemy import select
 
 from refract.core.db import ReadSession
 from refract.core.runtime import Runtime
+from refract.identity import audit
 from refract.library.importing.pages import FIELDS
 from refract.library.importing.systems import NOTE
 from refract.library.models import Item, ItemPage, ItemStatus
@@ -40,6 +41,7 @@ class Entry:
 
 async def library_as(rt: Runtime, user_id: int, form: Format) -> AsyncIterator[str]:
     """The text of the file, piece by piece. Each page is read by itself, so nothing is locked or kept for long."""
+    await audit.note_export(rt, "library", by=user_id)
     writer = _Json() if form is Format.JSON else _Html()
     yield writer.head()
     async with rt.db.read() as session:

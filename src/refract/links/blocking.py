@@ -9,6 +9,7 @@ from refract.core.db import ReadSession, WriteSession
 from refract.core.page import Cursors, Page, after
 from refract.core.settings import Dialect
 from refract.core.urls import parent_domains
+from refract.identity import audit
 from refract.links import feed
 from refract.links.blocklist import Domains, canonical_domain
 from refract.links.safety_errors import DomainNotBlocked, InvalidDomain
@@ -31,18 +32,20 @@ async def block_domain(session: WriteSession, domain: str, *, reason: str, by: i
         found = BlockedDomain(domain=name)
         session.add(found)
     found.reason, found.blocked_by, found.blocked_at = reason, by, at
+    audit.record(session, "domain.blocked", at=at, actor_id=by, target=name)
     await session.flush()
     await feed.changed(session, [_ALL])
     return found
 
 
-async def unblock_domain(session: WriteSession, domain: str) -> None:
+async def unblock_domain(session: WriteSession, domain: str, *, by: int | None, at: datetime) -> None:
     """Let links to a domain work again, unless one above it is blocked as well."""
     name = canonical_domain(domain)
     await _bump(session)
     gone = await session.execute(delete(BlockedDomain).where(BlockedDomain.domain == name)) if name else None
     if not isinstance(gone, CursorResult) or not gone.rowcount:
         raise DomainNotBlocked(domain=domain[:100])
+    audit.record(session, "domain.unblocked", at=at, actor_id=by, target=name)
     await feed.changed(session, [_ALL])
 
 

@@ -8,7 +8,6 @@ from fastapi import Depends, Request
 from refract.core.db import WriteSession
 from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
-from refract.identity import audit
 from refract.identity.access import Right
 from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven, SignInNeeded
 from refract.identity.models import User, UserRole
@@ -84,9 +83,3 @@ async def look_again(session: WriteSession, rt: Runtime, made: Sequence[service.
     flagged = [one.card.link.id for one in made if one.card.link.flagged and not one.found]
     if flagged:
         await check_later(session, rt, flagged)
-
-
-async def audited(session: WriteSession, rt: Runtime, actor: Actor, action: str, held: Held) -> None:
-    """Deletions, and whatever an administrator does to somebody else's link, go into the audit log; the link's own history has the rest."""
-    if action == "deleted" or held.standing.as_admin:
-        await audit.note(session, rt, f"link.{action}", actor=actor.user, target=str(held.link.id))

@@ -33,6 +33,10 @@ class Who:
             return found.owner_id == self.user_id
         return self.creator is not None and found.creator_hash == self.creator
 
+    def as_admin(self, found: LinkList) -> bool:
+        """Whether nothing but an administrator's rights let them in."""
+        return self.is_admin and not self.made(found)
+
     def demand(self, found: LinkList | None, right: Right) -> LinkList:
         """The list, for those who may do this with it; for others there is none."""
         if found is None or not allowed(self.relation(found), right):

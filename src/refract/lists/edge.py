@@ -6,7 +6,6 @@ from refract.core.db import ReadSession, WriteSession
 from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.core.text import shown as shown_text
-from refract.identity import audit
 from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven
 from refract.links.safety_errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.lists import addresses, blocks, queries, service
@@ -143,11 +142,3 @@ async def list_out(session: ReadSession, rt: Runtime, visitor: Visitor, list_id:
 async def shown_lines(session: ReadSession, rt: Runtime, list_id: int, epoch: int) -> list[Line]:
     rows = await queries.entries_of(session, list_id)
     return lines(rows, await rt.part(blocks.BlockedDomains).as_of(session, epoch), rt.clock.now())
-
-
-async def audited(session: WriteSession, rt: Runtime, visitor: Visitor, action: str, found: LinkList) -> None:
-    """Deletions, and whatever an administrator does to somebody else's list, go into the audit log."""
-    as_admin = visitor.who.is_admin and not visitor.who.made(found)
-    if action == "deleted" or as_admin:
-        actor = visitor.actor.user if visitor.actor else None
-        await audit.note(session, rt, f"list.{action}", actor=actor, target=str(found.id))

@@ -9,6 +9,7 @@ from sqlalchemy import Table, update
 from refract.core.db import ReadSession, WriteSession
 from refract.core.ids import IdSource
 from refract.core.rows import insert_or_skip
+from refract.identity import audit
 from refract.tags import queries
 from refract.tags.errors import TagExists
 from refract.tags.grammar import check_color, check_shared, slug
@@ -62,7 +63,9 @@ async def count_use(session: WriteSession, changes: Mapping[int, int], now: date
             await session.execute(moved.execution_options(synchronize_session=False))
 
 
-async def change_shared(session: WriteSession, tag: Tag, *, name: str | None = None, color: str | None = None) -> Tag:
+async def change_shared(
+    session: WriteSession, tag: Tag, *, by: int | None, at: datetime, name: str | None = None, color: str | None = None
+) -> Tag:
     """Give a shared tag another name or colour. Its slug stays, so nothing that refers to it breaks."""
     if name is not None:
         name = check_shared(name)
@@ -72,6 +75,7 @@ async def change_shared(session: WriteSession, tag: Tag, *, name: str | None = N
         tag.name, tag.name_key = name, slug(name)
     if color is not None:
         tag.color = check_color(color)
+    audit.record(session, "tag.changed", at=at, actor_id=by, target=tag.key)
     await session.flush()
     return tag
 

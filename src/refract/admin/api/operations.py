@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Query
 
+from refract.admin import service
 from refract.admin.schemas import AuditOut, AuditPage, FiguresOut, JobOut, JobPage, QueueDepth
 from refract.analytics.figures import add_up
 from refract.core.page import Cursors, InvalidCursor
@@ -53,8 +54,7 @@ async def list_jobs(actor: Admin, rt: Rt, limit: Limit = PAGE, cursor: Cursor = 
 async def retry_job(job_id: Id, actor: Admin, rt: Rt, idempotency_key: IdempotencyKey = None) -> JobOut:  # noqa: ARG001 - read by the route class
     """Give a dead job all its tries again, at once."""
     async with rt.db.write() as session:
-        job = await jobs.retry(session, rt, job_id)
-        await audit.note(session, rt, "job.retried", actor=actor.user, target=str(job_id), detail=job.kind)
+        job = await service.retry_job(session, rt, actor.user, job_id)
         return JobOut.model_validate(job)
 
 

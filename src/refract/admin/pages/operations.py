@@ -6,12 +6,12 @@ from fastapi import Form, Request
 from sqlalchemy import select
 from starlette.responses import RedirectResponse, Response
 
+from refract.admin import service
 from refract.analytics.figures import add_up
 from refract.core.errors import Invalid, NotFound
 from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
-from refract.identity import audit
 from refract.identity.actors import Admin
 from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
@@ -74,8 +74,7 @@ async def jobs_page(request: Request, actor: Admin, rt: Rt, cursor: Cursor = Non
 async def retry_job(job_id: Id, actor: Admin, rt: Rt) -> Response:
     """Give a job that was given up all its tries again."""
     async with rt.db.write() as session:
-        job = await jobs.retry(session, rt, job_id)
-        await audit.note(session, rt, "job.retried", actor=actor.user, target=str(job_id), detail=job.kind)
+        job = await service.retry_job(session, rt, actor.user, job_id)
         kind = job.kind
     response = RedirectResponse("/app/admin/jobs", 303)
     flash.say(response, rt, f"{kind} is tried again.")
@@ -99,7 +98,6 @@ async def block(
     try:
         async with rt.db.write() as session:
             row = await blocking.block_domain(session, domain.strip(), reason=reason.strip(), by=actor.user.id, at=rt.clock.now())
-            await audit.note(session, rt, "domain.blocked", actor=actor.user, target=row.domain)
             name = row.domain
     except Invalid as refused:
         values, errors = {"domain": domain, "reason": reason}, {"domain": refused.message}
@@ -115,8 +113,7 @@ async def unblock(domain: str, actor: Admin, rt: Rt) -> Response:
     response = RedirectResponse("/app/admin/blocked-domains", 303)
     try:
         async with rt.db.write() as session:
-            await blocking.unblock_domain(session, domain)
-            await audit.note(session, rt, "domain.unblocked", actor=actor.user, target=domain[:200])
+            await blocking.unblock_domain(session, domain, by=actor.user.id, at=rt.clock.now())
         flash.say(response, rt, f"{domain[:100]} is allowed again.")
     except NotFound as refused:
         flash.say(response, rt, refused.message, kind="note")

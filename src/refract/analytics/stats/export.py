@@ -18,6 +18,7 @@ from refract.analytics.stats.errors import TooManyExports
 from refract.analytics.stats.raw import Event, Window, demand_archive, events, query_of, windows
 from refract.core.cells import defused
 from refract.core.runtime import Runtime
+from refract.identity import audit
 
 AT_ONCE: Final = 4
 PIECE: Final = 256 * 1024
@@ -60,10 +61,11 @@ class Exports:
             self.running -= 1
 
 
-async def export(rt: Runtime, link_id: int, form: Form, begin: datetime, end: datetime) -> AsyncGenerator[bytes, None]:
-    """The file, piece by piece; every click of the link in [begin, end), bots too, in order of time."""
+async def export(rt: Runtime, link_id: int, form: Form, begin: datetime, end: datetime, *, by: int | None) -> AsyncGenerator[bytes, None]:
+    """The file, piece by piece; every click of the link in [begin, end), bots too, in order of time. `by` is the user who asks."""
     with rt.part(Exports).one():
         await demand_archive(rt, begin, end)  # before the first byte: a file that ends early looks like a whole one
+        await audit.note_export(rt, "clicks", by=by, target=link_id)
         pieces = _csv(rt, link_id, begin, end) if form is Form.CSV else _parquet(rt, link_id, begin, end)
         async for piece in pieces:
             yield piece

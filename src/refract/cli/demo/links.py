@@ -137,4 +137,4 @@ async def _make(
 async def _colour(rt: Runtime) -> None:
     async with rt.db.write() as session:
         for tag in (await tag_service.known_shared(session, COLORS)).values():
-            await tag_service.change_shared(session, tag, color=COLORS.get(tag.key))
+            await tag_service.change_shared(session, tag, by=None, at=rt.clock.now(), color=COLORS.get(tag.key))

@@ -8,7 +8,6 @@ from refract.cli.common import moment
 from refract.cli.links.desk import Desk, Which, change_one
 from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.db import WriteSession
-from refract.identity import audit
 from refract.links import service
 from refract.links.service import Held
 
@@ -61,9 +60,7 @@ def delete(which: Which, user: AsUser = None, as_json: AsJson = False, data_dir:
     """Delete a link. Its names stay with it, and for 24 hours it can be brought back."""
 
     async def act(session: WriteSession, desk: Desk, link_id: int) -> Held:
-        held = await service.delete_link(session, desk.who, link_id, desk.rt.clock.now())
-        await audit.note(session, desk.rt, "link.deleted", actor=desk.person, target=str(link_id), detail="command line")
-        return held
+        return await service.delete_link(session, desk.who, link_id, desk.rt.clock.now())
 
     change_one(which, act, "Deleted {link}. Bring it back with: refract links undo {code}", user=user, as_json=as_json, data_dir=data_dir)
 

@@ -48,7 +48,9 @@ async def change_profile(request: Request, actor: AccountHolder, rt: Rt, form: A
         errors = {one.field.removeprefix("preferences."): one.message for one in field_errors(wrong.errors())}
         return await _settings(request, actor, rt, status=422, profile={**typed, "preferences": preferences}, errors=errors)
     async with rt.db.write() as session:
-        await people.change_profile(session, actor.user.id, changes.model_dump(exclude_unset=True), chosen(changes.preferences))
+        await people.change_profile(
+            session, actor.user.id, changes.model_dump(exclude_unset=True), chosen(changes.preferences), at=rt.clock.now()
+        )
     return RedirectResponse("/app/settings", 303)
 
 

@@ -23,7 +23,7 @@ from refract.identity.models import User
 from refract.identity.rendering import respond, shown, visit_cookie
 from refract.identity.visitors import clear_session_cookie, session_token, set_session_cookie
 from refract.web import csrf, returning
-from refract.web.networks import NetworkLimit
+from refract.web.networks import NetworkLimit, network_text_behind
 from refract.web.problems import wants_page
 from refract.web.toolkit import Rt, page_router
 
@@ -113,7 +113,7 @@ async def come_back(
             user = await sync_account(session, rt, provider.issuer, claims)
             cookie = await _begin(session, rt, request, user, provider.name)
     except (SignInFailed, AccountRefused, IssuerUnavailable) as refused:
-        request.app.state.key_usage.refused()
+        request.app.state.key_usage.refused("", network_text_behind(request, rt) or "")
         return _not_in(request, refused)
     response = _welcome(request, rt, cookie)
     response.delete_cookie(_attempt_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")

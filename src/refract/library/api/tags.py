@@ -9,7 +9,6 @@ from refract.core.db import ReadSession, WriteSession
 from refract.core.page import Cursors, InvalidCursor
 from refract.core.runtime import Runtime
 from refract.core.schema import Id, Output
-from refract.identity import audit
 from refract.identity.actors import Reader, Writer
 from refract.identity.errors import AdministratorsOnly
 from refract.identity.visitors import Actor
@@ -95,8 +94,7 @@ async def change_tag(tag_id: Id, changes: TagPatch, actor: Writer, rt: Rt) -> Ta
             return await _shown(session, tag)
         if not actor.is_admin:
             raise AdministratorsOnly
-        await service.change_shared(session, tag, name=changes.name, color=changes.color)
-        await audit.note(session, rt, "tag.changed", actor=actor.user, target=tag.key)
+        await service.change_shared(session, tag, by=actor.user.id, at=rt.clock.now(), name=changes.name, color=changes.color)
         return TagOut.of(tag)
 
 

@@ -8,7 +8,6 @@ from pydantic import Field, StringConstraints
 from sqlalchemy import select
 
 from refract.core.schema import Id, Input, Output
-from refract.identity import audit
 from refract.identity.actors import Admin
 from refract.identity.errors import AdministratorsOnly
 from refract.links import blocking
@@ -56,7 +55,6 @@ async def block(wish: BlockIn, actor: Admin, rt: Rt, idempotency_key: Idempotenc
     """Block a domain: its links stop at once, and no new one is made."""
     async with rt.db.write() as session:
         row = await blocking.block_domain(session, wish.domain, reason=wish.reason, by=actor.user.id, at=rt.clock.now())
-        await audit.note(session, rt, "domain.blocked", actor=actor.user, target=row.domain)
         return BlockOut.model_validate(row)
 
 
@@ -64,6 +62,5 @@ async def block(wish: BlockIn, actor: Admin, rt: Rt, idempotency_key: Idempotenc
 async def unblock(domain: str, actor: Admin, rt: Rt) -> Response:
     """Let links to a domain work again."""
     async with rt.db.write() as session:
-        await blocking.unblock_domain(session, domain)
-        await audit.note(session, rt, "domain.unblocked", actor=actor.user, target=domain[:200])
+        await blocking.unblock_domain(session, domain, by=actor.user.id, at=rt.clock.now())
     return Response(status_code=204)

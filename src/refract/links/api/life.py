@@ -4,7 +4,7 @@ from refract.core.errors import InvalidStateTransition, NothingToUndo, Stale
 from refract.core.schema import Id
 from refract.identity.actors import Writer
 from refract.links import service
-from refract.links.edge import ASKING, Space, audited, shown, who
+from refract.links.edge import ASKING, Space, shown, who
 from refract.links.errors import LinkNotFound, NotYours, OnlyAdministrators, PastExpiry, RenewalNeeded
 from refract.links.schemas import LinkOut, Renewal
 from refract.web.problems import problems
@@ -19,7 +19,6 @@ async def disable_link(link_id: Id, actor: Writer, rt: Rt, if_match: IfMatch = N
     """Stop a link: it answers 410 everywhere within a second."""
     async with rt.db.write() as session:
         held = await service.disable_link(session, who(actor), link_id, rt.clock.now(), version=expected_version(if_match))
-        await audited(session, rt, actor, "disabled", held)
         return await shown(rt, held)
 
 
@@ -28,7 +27,6 @@ async def enable_link(link_id: Id, actor: Writer, rt: Rt, if_match: IfMatch = No
     """Let a disabled link redirect again. What an administrator disabled, only an administrator enables."""
     async with rt.db.write() as session:
         held = await service.enable_link(session, who(actor), link_id, rt.clock.now(), version=expected_version(if_match))
-        await audited(session, rt, actor, "enabled", held)
         return await shown(rt, held)
 
 
@@ -45,7 +43,6 @@ async def renew_link(
     until = renewal.expires_at if renewal else None
     async with rt.db.write() as session:
         held = await service.renew_link(session, who(actor), link_id, rt.clock.now(), until, version=expected_version(if_match))
-        await audited(session, rt, actor, "renewed", held)
         return await shown(rt, held)
 
 

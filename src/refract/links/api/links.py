@@ -11,7 +11,7 @@ from refract.identity.access import Right
 from refract.identity.actors import Reader, Writer
 from refract.identity.errors import AdministratorsOnly
 from refract.links import queries, service
-from refract.links.edge import ASKING, GUARDED, ON_A_LINK, Space, audited, create_one, look_at, shown, who, wish_of
+from refract.links.edge import ASKING, GUARDED, ON_A_LINK, Space, create_one, look_at, shown, who, wish_of
 from refract.links.errors import LinkNotFound, NotYours, PastExpiry, SortUnavailable, TooManyNames, TooManyTags
 from refract.links.models import LinkState
 from refract.links.queries import LinkQuestion, OwnerFilter, Sort
@@ -103,7 +103,6 @@ async def change_link(
         held = await service.edit_link(session, space, who(actor), link_id, changes, vetted, version=expected_version(if_match))
         if vetted is not None and vetted.flagged:
             await check_later(session, rt, [link_id])
-        await audited(session, rt, actor, "edited", held)
         out = await shown(rt, held)
     response.headers["ETag"] = etag(out.version)
     return out
@@ -113,6 +112,5 @@ async def change_link(
 async def delete_link(link_id: Id, actor: Writer, rt: Rt, if_match: IfMatch = None) -> Response:
     """Delete a link: it answers 410, its history and names stay, and it can be undone within 24 hours."""
     async with rt.db.write() as session:
-        held = await service.delete_link(session, who(actor), link_id, rt.clock.now(), version=expected_version(if_match))
-        await audited(session, rt, actor, "deleted", held)
+        await service.delete_link(session, who(actor), link_id, rt.clock.now(), version=expected_version(if_match))
     return Response(status_code=204)

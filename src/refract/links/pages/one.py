@@ -18,7 +18,7 @@ from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
 from refract.links import queries, service
 from refract.links.access import Standing
-from refract.links.edge import Space, audited, who
+from refract.links.edge import Space, who
 from refract.links.models import LinkChange
 from refract.links.pages.figures import Figures
 from refract.links.pages.form import dry_run
@@ -64,7 +64,6 @@ async def take_step(link_id: Id, step: str, request: Request, actor: Writer, rt:
     try:
         async with rt.db.write() as session:
             held = await STEPS[step](session, space, actor, link_id, rt)
-            await audited(session, rt, actor, PAST[step], held)
             name = f"/{held.names[0]}" if held.names else "The link"
     except Conflict as refused:
         return await show_link(request, actor, rt, link_id, status=409, errors={"step": refused.message})

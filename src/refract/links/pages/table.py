@@ -17,7 +17,7 @@ from refract.identity.actors import Reader, Writer
 from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
 from refract.links import queries, service
-from refract.links.edge import Space, audited, who
+from refract.links.edge import Space, who
 from refract.links.models import LinkState
 from refract.links.pages.rows import rows_of
 from refract.links.queries import CLICK_SORTS, LinkQuestion, OwnerFilter, Sort
@@ -155,9 +155,8 @@ async def _act(
             if act == "tag":
                 await _add_tag(session, space, actor, one, tag)
             else:
-                past, step = ACTS[act]
-                held = await step(session, rt, space, actor, one)
-                await audited(session, rt, actor, past, held)
+                _past, step = ACTS[act]
+                await step(session, rt, space, actor, one)
             done.append(one)
         except (Conflict, Forbidden, Invalid, NotFound) as problem:
             refused.append(problem.message)

@@ -8,7 +8,6 @@ from starlette.responses import RedirectResponse, Response
 from refract.core.errors import Conflict, Invalid
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
-from refract.identity import audit
 from refract.identity.actors import Admin, Reader
 from refract.identity.visitors import Actor
 from refract.links import queries
@@ -41,8 +40,7 @@ async def change_tag(
             tag = (await tags_by_id(session, [tag_id])).get(tag_id)
             if tag is None or tag.scope != TagScope.SHARED:
                 raise TagNotFound
-            await service.change_shared(session, tag, name=name or None, color=color or None)
-            await audit.note(session, rt, "tag.changed", actor=actor.user, target=tag.key)
+            await service.change_shared(session, tag, by=actor.user.id, at=rt.clock.now(), name=name or None, color=color or None)
     except (Conflict, Invalid) as refused:
         return await _page(request, actor, rt, Asked(), status=refused.status, wrong=(str(tag_id), name, refused.message))
     response = RedirectResponse(HERE, 303)

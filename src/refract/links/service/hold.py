@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from refract.core.db import WriteSession
 from refract.core.errors import InvalidStateTransition, Stale
+from refract.identity import audit
 from refract.identity.access import Right
 from refract.links import feed, history
 from refract.links.access import Standing, Who, standing_of
@@ -28,6 +29,10 @@ _ALLOWED: dict[LinkState, str] = {
 }
 
 
+AUDITED = frozenset({Action.DELETED, Action.OWNER_ADDED, Action.OWNER_REMOVED, Action.TRANSFERRED})
+"""What goes into the audit log whoever does it."""
+
+
 @dataclass(slots=True)
 class Held:
     """A link whose row nobody else can change until the transaction ends."""
@@ -42,6 +47,7 @@ class Held:
     before: dict[str, Any]
     names_before: tuple[str, ...]
     first: LinkChange | None = None  # the first version, while it has not been written
+    latest: LinkChange | None = None  # the version that was noted last
 
     @property
     def state(self) -> LinkState:
@@ -62,9 +68,19 @@ class Held:
         news = self.note(action, changes)
         if news is None:
             return False
+        self._audit(action)
         await self.session.flush()
         await feed.changed(self.session, [news])
         return True
+
+    def _audit(self, action: Action) -> None:
+        """Add a line for what an administrator did to somebody else's link, and for deletions and moves of ownership by anybody.
+
+        This is below every door: pages, API, command line and jobs. The link's own history has the rest.
+        """
+        if self.latest is not None and (self.standing.as_admin or action in AUDITED):
+            target, actor = self.link.id, self.who.user_id or None
+            audit.record(self.session, f"link.{action}", at=self.now, actor_id=actor, target=target, detail=_detail(self.latest.changes))
 
     def note(self, action: Action, changes: Mapping[str, Any] | None = None) -> feed.Change | None:
         """The same for one link of many: the caller flushes and tells for all of them at once."""
@@ -79,21 +95,26 @@ class Held:
         link.version += 1
         link.updated_at = self.now
         link.search_text = history.searchable(link, self.names)
-        self.session.add(
-            LinkChange(
-                link_id=link.id,
-                version=link.version,
-                at=self.now,
-                actor_id=self.who.user_id,
-                as_admin=self.standing.as_admin,
-                action=action.value,
-                changes=different,
-                snapshot=after,
-            )
+        self.latest = LinkChange(
+            link_id=link.id,
+            version=link.version,
+            at=self.now,
+            actor_id=self.who.user_id,
+            as_admin=self.standing.as_admin,
+            action=action.value,
+            changes=different,
+            snapshot=after,
         )
+        self.session.add(self.latest)
         names = dict.fromkeys((*self.names_before, *self.names))
         self.before, self.names_before = after, tuple(self.names)
         return feed.Change(link.id, link.version, tuple(names))
+
+
+def _detail(changes: Mapping[str, Any]) -> str:
+    """Name what changed. Of people the ids; of fields the names alone, since the link's history has their values."""
+    people = [f"{field} {what} {user_id}" for field in ("owners", "shares") for what, user_id in changes.get(field, {}).items()]
+    return ", ".join([*people, *(field for field in changes if field not in ("owners", "shares"))])
 
 
 async def hold(

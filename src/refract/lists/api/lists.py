@@ -11,7 +11,7 @@ from refract.identity.errors import SignInNeeded
 from refract.links.edge import Space
 from refract.lists import queries, service
 from refract.lists.creators import Reading, Writing, remember
-from refract.lists.edge import ASKING, ON_A_LIST, audited, begin_edition, choose_name, list_out, publish_draft, start_list
+from refract.lists.edge import ASKING, ON_A_LIST, begin_edition, choose_name, list_out, publish_draft, start_list
 from refract.lists.errors import (
     ListImmutable,
     ListNotFound,
@@ -92,8 +92,7 @@ async def read_list(list_id: Id, visitor: Reading, rt: Rt) -> ListOut:
 async def change_list(list_id: Id, changes: ListPatch, visitor: Writing, rt: Rt) -> ListOut:
     """Change a draft's title and description."""
     async with rt.db.write() as session:
-        found = await service.edit_list(session, visitor.who, list_id, changes, rt.clock.now())
-        await audited(session, rt, visitor, "edited", found)
+        await service.edit_list(session, visitor.who, list_id, changes, rt.clock.now())
         return await list_out(session, rt, visitor, list_id)
 
 
@@ -101,8 +100,7 @@ async def change_list(list_id: Id, changes: ListPatch, visitor: Writing, rt: Rt)
 async def delete_list(list_id: Id, visitor: Writing, rt: Rt) -> Response:
     """Delete a list, draft or published. Its name is free at once."""
     async with rt.db.write() as session:
-        found = await service.delete_list(session, rt.ids, visitor.who, list_id, rt.clock.now())
-        await audited(session, rt, visitor, "deleted", found)
+        await service.delete_list(session, rt.ids, visitor.who, list_id, rt.clock.now())
     return Response(status_code=204)
 
 
@@ -117,8 +115,7 @@ async def wish_slug(
 ) -> ListOut:
     """Note the name a draft shall have. It is taken by publishing, and until then anybody may be faster."""
     async with rt.db.write() as session:
-        found = await choose_name(session, rt, space, visitor, list_id, wish.slug)
-        await audited(session, rt, visitor, "edited", found)
+        await choose_name(session, rt, space, visitor, list_id, wish.slug)
         return await list_out(session, rt, visitor, list_id)
 
 
@@ -138,8 +135,7 @@ async def publish_list(
     async with rt.db.write() as session:
         if wish is not None and wish.slug is not None:
             await choose_name(session, rt, space, visitor, list_id, wish.slug)
-        found = await publish_draft(session, rt, space, visitor, list_id)
-        await audited(session, rt, visitor, "published", found)
+        await publish_draft(session, rt, space, visitor, list_id)
         return await list_out(session, rt, visitor, list_id)
 
 

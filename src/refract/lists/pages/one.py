@@ -9,7 +9,7 @@ from refract.core.schema import Id
 from refract.links.edge import Space
 from refract.lists import queries, service
 from refract.lists.creators import Reading, Writing
-from refract.lists.edge import audited, begin_edition, choose_name, publish_draft, shown_lines
+from refract.lists.edge import begin_edition, choose_name, publish_draft, shown_lines
 from refract.lists.errors import PublishingNeedsAccount
 from refract.lists.models import ListStatus
 from refract.lists.pages.frame import Text, again, back, show_list, show_page
@@ -47,8 +47,7 @@ async def change(
     try:
         changes = ListPatch.model_validate(typed)
         async with rt.db.write() as session:
-            found = await service.edit_list(session, visitor.who, list_id, changes, rt.clock.now())
-            await audited(session, rt, visitor, "edited", found)
+            await service.edit_list(session, visitor.who, list_id, changes, rt.clock.now())
     except (ValidationError, RefractError) as wrong:
         return await again(request, visitor, rt, list_id, wrong, "title", typed)
     return back(list_id)
@@ -72,8 +71,7 @@ async def publish(list_id: Id, request: Request, visitor: Writing, rt: Rt, space
             draft = await service.hold_draft(session, visitor.who, list_id)
             if draft.family_id == draft.id:
                 await choose_name(session, rt, space, visitor, list_id, slug.strip() or None)
-            found = await publish_draft(session, rt, space, visitor, list_id)
-            await audited(session, rt, visitor, "published", found)
+            await publish_draft(session, rt, space, visitor, list_id)
     except PublishingNeedsAccount:
         return returning.sign_in_first(rt, f"/app/lists/{list_id}#publish")
     except RefractError as wrong:
@@ -94,6 +92,5 @@ async def new_edition(list_id: Id, request: Request, visitor: Writing, rt: Rt, s
 @router.post("/app/lists/{list_id}/delete")
 async def delete(list_id: Id, visitor: Writing, rt: Rt) -> Response:
     async with rt.db.write() as session:
-        found = await service.delete_list(session, rt.ids, visitor.who, list_id, rt.clock.now())
-        await audited(session, rt, visitor, "deleted", found)
+        await service.delete_list(session, rt.ids, visitor.who, list_id, rt.clock.now())
     return RedirectResponse("/app/lists", 303)

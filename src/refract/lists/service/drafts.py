@@ -6,6 +6,7 @@ from sqlalchemy import select, update
 
 from refract.core.db import ReadSession, WriteSession
 from refract.core.text import fold
+from refract.identity import audit
 from refract.identity.access import Right
 from refract.lists.access import Who
 from refract.lists.errors import ListImmutable, SlugSettled
@@ -75,7 +76,7 @@ async def edit_list(session: WriteSession, who: Who, list_id: int, changes: List
     if any(getattr(found, name) != value for name, value in given.items()):
         for name, value in given.items():
             setattr(found, name, value)
-        touch(found, now)
+        record_change(session, who, found, "edited", now)
     await session.flush()
     return found
 
@@ -91,7 +92,7 @@ async def wish_slug(session: WriteSession, space: Namespace, who: Who, list_id: 
             raise SlugTaken(name=slug)
     if found.slug != slug:
         found.slug = slug
-        touch(found, space.clock.now())
+        record_change(session, who, found, "edited", space.clock.now())
     await session.flush()
     return found
 
@@ -106,11 +107,16 @@ async def claim_lists(session: WriteSession, user_id: int, creator: str) -> list
     return ids
 
 
-def touch(found: LinkList, now: datetime) -> None:
-    """A person has changed something."""
+def record_change(session: WriteSession, who: Who, found: LinkList, action: str, now: datetime) -> None:
+    """Make the next version of a list that a person has changed, and audit it if the list is somebody else's.
+
+    This is below every door: pages, API and command line.
+    """
     found.version += 1
     found.updated_at = now
     searchable(found)
+    if who.as_admin(found):
+        audit.record(session, f"list.{action}", at=now, actor_id=who.user_id, target=found.id)
 
 
 def searchable(found: LinkList) -> None:

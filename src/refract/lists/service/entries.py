@@ -13,7 +13,7 @@ from refract.lists.access import Who
 from refract.lists.errors import EntryNotFound, OrderMismatch, TooManyEntries
 from refract.lists.models import FetchStatus, ListEntry
 from refract.lists.schemas import MOST_ENTRIES, EntryPatch
-from refract.lists.service.drafts import hold_draft, touch
+from refract.lists.service.drafts import hold_draft, record_change
 from refract.names.service import Namespace
 
 
@@ -42,7 +42,7 @@ async def add_entries(session: WriteSession, space: Namespace, who: Who, list_id
     ]
     session.add_all(added)
     if added:
-        touch(found, now)
+        record_change(session, who, found, "entries_added", now)
     await session.flush()
     return added
 
@@ -82,7 +82,7 @@ async def edit_entry(session: WriteSession, who: Who, list_id: int, entry_id: in
         entry.description, entry.description_by_hand = given["description"], True
     if given:
         entry.updated_at = now
-        touch(found, now)
+        record_change(session, who, found, "entry_edited", now)
     await session.flush()
     return entry
 
@@ -95,7 +95,7 @@ async def remove_entry(session: WriteSession, who: Who, list_id: int, entry_id: 
     behind = update(ListEntry).where(ListEntry.list_id == list_id, ListEntry.position > entry.position)
     await session.execute(behind.values(position=ListEntry.position - 1).execution_options(synchronize_session=False))
     session.expunge(entry)
-    touch(found, now)
+    record_change(session, who, found, "entry_removed", now)
     await session.flush()
 
 
@@ -121,5 +121,5 @@ async def reorder(session: WriteSession, who: Who, list_id: int, entry_ids: Sequ
     moved = [{"id": entry_id, "position": place} for place, entry_id in enumerate(entry_ids, 1) if places[entry_id] != place]
     if moved:
         await session.execute(update(ListEntry), moved)
-        touch(found, now)
+        record_change(session, who, found, "reordered", now)
     await session.flush()

@@ -9,12 +9,13 @@ from sqlalchemy import func, select, update
 
 from refract.core.db import WriteSession
 from refract.core.ids import IdSource
+from refract.identity import audit
 from refract.links import feed
 from refract.lists import queries
 from refract.lists.access import Who
 from refract.lists.errors import NoEntries, NotPublished
 from refract.lists.models import LinkList, ListAction, ListEntry, ListEvent, ListStatus
-from refract.lists.service.drafts import hold, hold_draft, searchable, touch
+from refract.lists.service.drafts import hold, hold_draft, record_change, searchable
 from refract.names import service as names
 from refract.names.errors import SlugReserved, SlugTaken
 from refract.names.grammar import name_key
@@ -42,7 +43,7 @@ async def publish(session: WriteSession, space: Namespace, who: Who, list_id: in
     found.edition = 1 + max((one.edition or 0 for one in family), default=0)
     found.status = ListStatus.PUBLISHED.value
     found.published_at = now
-    touch(found, now)
+    record_change(session, who, found, "published", now)
     _log(session, space.ids, found, ListEvent.PUBLISH, now)
     await session.flush()
     await feed.changed(session, [_news(found)])
@@ -105,12 +106,22 @@ async def new_edition(session: WriteSession, space: Namespace, who: Who, list_id
     for copy_id, entry in zip(space.ids.next_ids(len(entries)), entries, strict=True):
         copied = {name: getattr(entry, name) for name in _COPIED}
         session.add(ListEntry(id=copy_id, list_id=number, created_at=now, updated_at=now, **copied))
+    if who.as_admin(found):
+        audit.record(session, "list.edition_begun", at=now, actor_id=who.user_id, target=found.id)
     await session.flush()
     return draft, True
 
 
 async def delete_list(session: WriteSession, ids: IdSource, who: Who, list_id: int, now: datetime) -> LinkList:
     """Delete softly and free the name at once. With the edition that holds the name, the older ones behind it go as well."""
+    found = await delete_editions(session, ids, who, list_id, now)
+    if not who.as_admin(found):  # else every edition has its line already
+        audit.record(session, "list.deleted", at=now, actor_id=who.user_id, target=found.id)
+    return found
+
+
+async def delete_editions(session: WriteSession, ids: IdSource, who: Who, list_id: int, now: datetime) -> LinkList:
+    """Delete a list as `delete_list` does, without a line of its own: for an account that is deleted as a whole."""
     family = await _family(session, list_id)
     found = await hold(session, who, list_id)
     holds_name = await session.scalar(select(func.count()).where(Name.kind == Kind.LIST, Name.target_id == found.id))
@@ -120,7 +131,7 @@ async def delete_list(session: WriteSession, ids: IdSource, who: Who, list_id: i
     await names.release(session, Kind.LIST, found.id)
     for one in going:
         one.deleted_at = now
-        touch(one, now)
+        record_change(session, who, one, "deleted", now)
         _log(session, ids, one, ListEvent.DELETE, now)
     await session.flush()
     if found.status == ListStatus.PUBLISHED:

@@ -12,7 +12,7 @@ from refract.core.rows import slices
 from refract.lists import queries
 from refract.lists.access import Who
 from refract.lists.models import LinkList, ListAction, ListEntry, ListStatus
-from refract.lists.service.publishing import delete_list
+from refract.lists.service.publishing import delete_editions
 
 KEPT = timedelta(days=90)
 _AT_ONCE = 200
@@ -62,5 +62,5 @@ async def erase_person(session: WriteSession, ids: IdSource, user_id: int, now: 
         if status == ListStatus.PUBLISHED:
             still = await session.scalar(select(LinkList.id).where(LinkList.id == list_id, queries.ALIVE))
             if still is not None:  # else it went with a later edition
-                await delete_list(session, ids, who, list_id, now)
+                await delete_editions(session, ids, who, list_id, now)
     await erase_lists(session, [list_id for list_id, status in lists if status == ListStatus.DRAFT])
