@@ -10,6 +10,8 @@ from secrets import token_hex
 from typing import Any
 
 from tests.access.identities import Who
+from tests.conftest import START
+from tests.identity.issuing import logout_token
 
 
 class Outcome(Enum):
@@ -116,6 +118,9 @@ ROWS: dict[str, Row] = {
     "POST /auth/sign-out": Row(OPEN_WRITE),
     "GET /auth/oidc/{issuer_name}": Row(OPEN),
     "GET /auth/oidc/{issuer_name}/callback": Row(Profile(dict.fromkeys(Who, FORBIDDEN))),  # only the answer to one's own question counts
+    "POST /auth/oidc/{issuer_name}/backchannel-logout": Row(
+        OPEN, form=lambda: {"logout_token": logout_token(START, jti=token_hex(8))}
+    ),  # the provider's signature decides
     "GET /auth/signed-out": Row(OPEN),
     "GET /app/settings": Row(ACCOUNT_READ),
     "POST /app/settings/profile": Row(ACCOUNT_WRITE, form={"nickname": "Matrix"}),
@@ -294,6 +299,10 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/admin/users/{user_id}": Row(ADMIN_READ),
     "PATCH /api/v1/admin/users/{user_id}": Row(ADMIN_WRITE, json={"plan": "pro"}),
     "DELETE /api/v1/admin/users/{user_id}": Row(ADMIN_WRITE, query={"links": "delete"}),
+    "GET /api/v1/admin/barred": Row(ADMIN_READ),
+    "DELETE /api/v1/admin/barred/{barred_id}": Row(ADMIN_WRITE),
+    "GET /app/admin/barred": Row(ADMIN_READ),
+    "POST /app/admin/barred/{barred_id}/allow": Row(ADMIN_WRITE),
     "GET /api/v1/admin/jobs": Row(ADMIN_READ),
     "POST /api/v1/admin/jobs/{job_id}/retry": Row(ADMIN_WRITE),
     "GET /api/v1/admin/figures": Row(ADMIN_READ),

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import delete, select
 
-from refract.identity import keys, sessions
-from refract.identity.models import BrowserSession, Scope
+from refract.identity import keys, sessions, tombstones
+from refract.identity.models import AccountTombstone, BrowserSession, Scope
 from refract.jobs.models import Job, JobStatus
 from refract.library import service as items
 from refract.library import vocabulary
@@ -145,6 +145,14 @@ async def somebody_else(world: World) -> str:
 @object_for("/app/admin/people/{user_id}/{step}", absent="suspend")
 async def a_step_with_somebody(world: World) -> str:
     return "suspend"
+
+
+@object_for("barred_id")
+async def a_deleted_account(world: World) -> str:
+    async with world.rt.db.write() as session:
+        await tombstones.add(session, world.rt, make.somebody(world.rt, f"gone-{secrets.token_hex(6)}"))
+        newest = select(AccountTombstone.id).order_by(AccountTombstone.id.desc())
+        return str(await session.scalar(newest.limit(1)))
 
 
 @object_for("issuer_name", absent="nobody")

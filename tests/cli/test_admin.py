@@ -26,6 +26,12 @@ def test_people_from_the_terminal(tmp_path: Path) -> None:
     assert admin("delete", "ada@example.com", "--yes") == (0, "The account is deleted.\n")
     code, said = admin("delete", "ada@example.com", "--yes")
     assert (code, "no active person" in said) == (1, True)
+    _, listed = admin("barred")
+    (row,) = [line for line in listed.splitlines() if str(ada.id) in line]
+    reference = row.split("│")[1].strip()
+    assert admin("allow", "nonsense")[0] == 1
+    assert admin("allow", reference) == (0, "They can sign up again.\n")
+    assert str(ada.id) not in admin("barred")[1]
 
 
 def test_no_link_where_a_provider_is_configured(tmp_path: Path) -> None:

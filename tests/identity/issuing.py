@@ -20,6 +20,7 @@ from refract.identity.models import IssuerDocuments
 
 ISSUER = "https://id.test"
 CLIENT = "refract"
+EVENT: dict[str, dict[str, str]] = {"http://schemas.openid.net/event/backchannel-logout": {}}
 AUDIENCE = "http://go.test/api"
 _REGISTRY = jws.JWSRegistry(
     algorithms=["RS256", "RS512", "PS256", "ES256", "ES384", "HS256", "Ed25519", "Ed448", "none"], strict_check_header=False
@@ -58,6 +59,13 @@ def sign(body: dict[str, Any] | bytes, key: Any = None, **header: Any) -> str:
     head = {"alg": "RS256", "kid": "rsa-1", "typ": "at+jwt", **header}
     payload = body if isinstance(body, bytes) else json.dumps(body).encode()
     return jws.serialize_compact({name: value for name, value in head.items() if value is not None}, payload, key, registry=_REGISTRY)
+
+
+def logout_token(now: datetime, **given: Any) -> str:
+    """A good logout token; a member given as None is left out."""
+    header = {"typ": "logout+jwt", **given.pop("header", {})}
+    body = {"aud": CLIENT, "client_id": None, "events": EVENT, "jti": "1", "sid": "s-1", **given}
+    return sign(claims(now, **body), **header)
 
 
 def raw(header: dict[str, Any], body: dict[str, Any] | bytes, signature: bytes = b"x") -> str:

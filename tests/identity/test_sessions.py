@@ -82,7 +82,7 @@ async def test_a_session_ends_when_unused_for_thirty_days_and_after_ninety_in_an
         async with rt.db.write() as session:
             found = await sessions.find_session(session, rt, cookie)
             if found is not None:
-                await sessions.keep_alive(session, rt, found[0])
+                await sessions.keep_alive(session, rt, owner, found[0])
 
     async with rt.db.read() as session:
         assert await sessions.find_session(session, rt, cookie) is None

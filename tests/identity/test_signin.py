@@ -318,3 +318,27 @@ async def test_claims_become_one_plain_line_each(browser: Browser, provider: Pro
     assert user.display_name.startswith("Ada <script>alert(1)</script> xxx")
     assert len(user.display_name) == 100
     assert "<script>alert" not in landed.text
+
+
+async def test_an_attempt_counts_once_even_if_the_provider_takes_its_code_twice(
+    rt: Runtime, app: Application, provider: Provider, browser: Browser
+) -> None:
+    """The finding: whoever had the cookie and the callback's address could replay the sign-in."""
+    asked = await _question(browser, provider)
+    attempt = browser.cookies["refract_sign_in"]
+    async with client_of(app) as thief:
+        callback = f"/auth/oidc/work/callback?code=c&state={asked['state']}"
+        answers = [await thief.get(callback, headers={"Cookie": f"refract_sign_in={attempt}", "User-Agent": "Test"}) for _ in range(2)]
+
+    assert [answer.status_code for answer in answers] == [303, 403]
+    assert (provider.asked["/token"], await _signed_in(rt)) == (2, 1)
+
+
+async def test_a_provider_that_was_away_can_be_asked_again_with_the_same_attempt(rt: Runtime, provider: Provider, browser: Browser) -> None:
+    asked = await _question(browser, provider)
+    provider.bent["/token"] = b"not JSON"
+    assert (await _answer(browser, asked)).status_code == 503
+    del provider.bent["/token"]
+
+    assert (await _answer(browser, asked)).status_code == 200
+    assert await _signed_in(rt) == 1

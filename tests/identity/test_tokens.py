@@ -213,6 +213,12 @@ async def test_the_tokens_of_zitadel_are_understood(client: AsyncClient, clock: 
     assert (await _me(client, sign(body, typ="JWT")))[0] == 200
 
 
+@pytest.mark.parametrize("mark", [{"scope": "api"}, {"scp": ["api"]}, {"cid": "x"}, {"typ": "Bearer"}])
+async def test_a_plain_type_needs_a_mark_of_an_access_token(client: AsyncClient, clock: ManualClock, mark: dict[str, Any]) -> None:
+    """Auth0, Entra ID, Okta and Keycloak, none of which uses the type of RFC 9068 by default."""
+    assert (await _me(client, sign(claims(clock.now(), client_id=None, **mark), typ="JWT")))[0] == 200
+
+
 # -- hostile ones
 
 
@@ -303,6 +309,10 @@ HOSTILE: dict[str, Callable[[datetime], str]] = {
     "subject with a line break": lambda now: sign(claims(now, sub="ada\n")),
     "an ID token (nonce)": lambda now: sign(claims(now, nonce="n"), typ="JWT"),
     "an ID token (at_hash)": lambda now: sign(claims(now, at_hash="x"), typ="JWT"),
+    "an ID token without nonce and at_hash": lambda now: sign(claims(now, client_id=None, jti=None, azp=CLIENT, aud=CLIENT), typ="JWT"),
+    "an ID token without a type": lambda now: sign(claims(now, client_id=None, jti=None, aud=CLIENT, auth_time=1), typ=None),
+    "an ID token by Keycloak's mark": lambda now: sign(claims(now, typ="ID"), typ="JWT"),
+    "a refresh token by Keycloak's mark": lambda now: sign(claims(now, typ="Refresh"), typ="JWT"),
     "a logout token by type": lambda now: sign(claims(now), typ="logout+jwt"),
     "a logout token by its events": lambda now: sign(claims(now, events={"http://schemas.openid.net/event/backchannel-logout": {}})),
     "type is an object": lambda now: raw({"alg": "RS256", "kid": "rsa-1", "typ": {}}, claims(now)),

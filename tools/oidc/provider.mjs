@@ -42,8 +42,13 @@ const provider = new Provider(issuer, {
   scopes: ["openid", "offline_access", "profile", "email", "api"],
   pkce: { required: () => true },
   findAccount: (_context, id) => ({ accountId: id, claims: () => person(id) }),
+  // Tests listen on this machine, where the provider's own guard would not let its logout tokens go.
+  fetch: (url, { dispatcher, ...options }) => globalThis.fetch(url, options),
+  clientDefaults: { id_token_signed_response_alg: "RS256" },
   features: {
     devInteractions: { enabled: true },
+    backchannelLogout: { enabled: true },
+    registration: { enabled: true }, // a test names its own port for logout tokens
     resourceIndicators: {
       enabled: true,
       getResourceServerInfo: () => ({ scope: "api", audience: API, accessTokenFormat: "jwt", jwt: { sign: { alg: "RS256" } } }),

@@ -2,11 +2,13 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
 from refract.core.schema import Id, Input, Output
+from refract.identity.models import AccountTombstone
+from refract.identity.tombstones import reference_of
 
 
 class PersonOut(Output):
@@ -38,6 +40,32 @@ class PersonPatch(Input):
     status: Literal["active", "suspended"] | None = None
     role: Literal["user", "admin"] | None = None
     plan: Literal["free", "pro"] | None = None
+
+
+class BarredOut(Output):
+    """A deleted account whose person may not sign up again."""
+
+    id: Id
+    reference: str = Field(examples=["4f3a0c11d2be"], description="What the person is told when they try to sign in.")
+    user_id: Id = Field(description="The id of the account that was deleted, as the audit log has it.")
+    created_at: datetime
+
+    @classmethod
+    def of(cls, tombstone: AccountTombstone) -> Self:
+        """Return a tombstone with its reference."""
+        return cls(
+            id=tombstone.id,
+            reference=reference_of(tombstone),
+            user_id=tombstone.user_id,
+            created_at=tombstone.created_at,
+        )
+
+
+class BarredPage(Output):
+    """A page of deleted accounts."""
+
+    items: list[BarredOut]
+    next_cursor: str | None
 
 
 class Links(StrEnum):

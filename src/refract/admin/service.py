@@ -7,7 +7,7 @@ from refract.admin.queries import person
 from refract.admin.schemas import Links, PersonPatch
 from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
-from refract.identity import audit
+from refract.identity import audit, tombstones
 from refract.identity.errors import AccountNotFound, HeirNeeded
 from refract.identity.leaving import delete_account, keep_an_administrator
 from refract.identity.models import User, UserRole, UserStatus
@@ -25,6 +25,8 @@ async def change_person(session: WriteSession, rt: Runtime, by: User, user_id: i
     for field, value in wanted.items():
         if getattr(user, field) != value:
             setattr(user, field, value)
+            if field == "role":
+                user.admin_by_setting = None  # given or taken by hand, which the setting respects
             await audit.note(session, rt, f"{field}.changed", actor=by, target=str(user.id), detail=value)
     await session.flush()
     return user
@@ -48,6 +50,12 @@ async def retry_job(session: WriteSession, rt: Runtime, by: User, job_id: int) -
     job = await jobs.retry(session, rt, job_id)
     await audit.note(session, rt, "job.retried", actor=by, target=str(job_id), detail=job.kind)
     return job
+
+
+async def allow_barred(session: WriteSession, rt: Runtime, by: User, tombstone_id: int) -> None:
+    """Let somebody sign up again whose account was deleted. Raises `BarredNotFound`."""
+    tombstone = await tombstones.remove(session, tombstone_id)
+    await audit.note(session, rt, "account.allowed", actor=by, target=str(tombstone.user_id))
 
 
 async def _live(session: WriteSession, user_id: int) -> User:

@@ -17,8 +17,9 @@ from refract.core.db import WriteSession
 from refract.core.grants import ACCOUNTS, Account, Grants
 from refract.core.page import Cursors
 from refract.core.runtime import Runtime
+from refract.identity import tombstones
 from refract.identity.errors import EmailAmbiguous, UserNotFound
-from refract.identity.models import User, UserStatus
+from refract.identity.models import AccountTombstone, User, UserStatus
 from refract.identity.people import ensure_owner, fold_email
 from refract.migrations.tables import ingest_tables, metadata
 
@@ -51,7 +52,7 @@ def promote(whom: Whom, data_dir: DataDir = None) -> None:
 
 @app.command("demote")
 def demote(whom: Whom, data_dir: DataDir = None) -> None:
-    """Take an administrator's rights away. Whom the setting `admins` names gets them back at the next sign-in."""
+    """Take an administrator's rights away. Somebody named by the setting `admins` gets them back at the next sign-in."""
     _change(data_dir, whom, PersonPatch(role="user"), "is an ordinary member now")
 
 
@@ -90,6 +91,37 @@ def delete(
 
     on_data(command_settings(data_dir), run)
     typer.echo("The account is deleted.")
+
+
+@app.command("barred")
+def list_barred(data_dir: DataDir = None) -> None:
+    """Show deleted accounts whose people may not sign up again, newest first, at most 200."""
+
+    async def run(rt: Runtime) -> list[AccountTombstone]:
+        async with rt.db.read() as session:
+            return list((await tombstones.list_tombstones(session, Cursors(rt.secret), limit=200, cursor=None)).items)
+
+    table = Table("reference", "account", "deleted")
+    for row in on_data(command_settings(data_dir), run):
+        table.add_row(tombstones.reference_of(row), str(row.user_id), f"{row.created_at:%Y-%m-%d %H:%M}")
+    Console().print(table)
+
+
+@app.command("allow")
+def allow(
+    reference: Annotated[str, typer.Argument(help="The reference that the list shows, and that the person was told.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Let somebody sign up again whose account was deleted."""
+
+    async def run(rt: Runtime) -> None:
+        async with rt.db.write() as session:
+            by, _ = await ensure_owner(session, rt)
+            found = await tombstones.find_by_reference(session, reference)
+            await service.allow_barred(session, rt, by, found.id)
+
+    on_data(command_settings(data_dir), run)
+    typer.echo("They can sign up again.")
 
 
 @app.command("grants")

@@ -14,6 +14,10 @@ Words = Annotated[tuple[str, ...], NoDecode]
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
 _LABELS: dict[Kind, str] = {"zitadel": "Zitadel", "clerk": "Clerk"}
+SUBJECT = "sub:"
+"""What marks an administrator's subject. Addresses need no mark: they have an `@`, and a subject may have one too."""
+_OPEN_HOSTS = ("accounts.google.com", "appleid.apple.com", "gitlab.com", "www.facebook.com", "www.linkedin.com")
+_MICROSOFT_OPEN = ("common", "consumers", "organizations")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -50,7 +54,8 @@ class Issuer(BaseModel):
     """Further clients or origins (separated by commas) whose tokens are accepted as Bearer."""
 
     admins: Words = ()
-    """Who becomes an administrator at sign-in: verified email addresses or subjects, separated by commas."""
+    """Who is an administrator from their next sign-in on, and as long as they are named: verified email addresses, or subjects written
+    `sub:…`, separated by commas."""
 
     domains: Words = ()
     """Email domains (separated by commas) whose verified addresses may sign in. Left out: everybody whom the provider lets in."""
@@ -63,6 +68,15 @@ class Issuer(BaseModel):
     @classmethod
     def _separated(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("admins")
+    @classmethod
+    def _address_or_subject(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for entry in value:
+            if entry == SUBJECT or (not entry.startswith(SUBJECT) and "@" not in entry):
+                problem = f'"{entry}" is no email address: write a subject as {SUBJECT}{entry if entry != SUBJECT else "…"}'
+                raise ValueError(problem)
+        return value
 
     @field_validator("url")
     @classmethod
@@ -92,6 +106,24 @@ class Issuer(BaseModel):
         if self.client_secret_file is not None:
             return self.client_secret_file.read_text().strip()
         return self.client_secret.get_secret_value() if self.client_secret is not None else None
+
+    @property
+    def admin_emails(self) -> frozenset[str]:
+        """Return the addresses of administrators, as they were written."""
+        return frozenset(entry for entry in self.admins if not entry.startswith(SUBJECT))
+
+    @property
+    def admin_subjects(self) -> frozenset[str]:
+        """Return the subjects of administrators."""
+        return frozenset(entry.removeprefix(SUBJECT) for entry in self.admins if entry.startswith(SUBJECT))
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether anybody in the world can get an account there, and no domain narrows that."""
+        parts = urlsplit(self.url)
+        host = parts.hostname or ""
+        several = host == "login.microsoftonline.com" and parts.path.strip("/").split("/")[0] in _MICROSOFT_OPEN
+        return not self.domains and (host in _OPEN_HOSTS or several or self.kind == "clerk" or host.endswith(".clerk.accounts.dev"))
 
     @property
     def shown_name(self) -> str:

@@ -144,6 +144,9 @@ class Settings(BaseSettings):
     session_days: int = Field(default=30, ge=1, le=90)
     """Days after which an unused browser session ends."""
 
+    session_max_days: int = Field(default=7, ge=1, le=90)
+    """Days after which somebody who signed in through an identity provider must do so again, however often they come."""
+
     audit_days: int = Field(default=90, ge=1)
     """Days for which the audit log is kept."""
 

@@ -1,6 +1,6 @@
 """What can go wrong when we ask who somebody is."""
 
-from refract.core.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated, Unavailable
+from refract.core.errors import Conflict, Forbidden, Invalid, Malformed, NotFound, Unauthenticated, Unavailable
 
 
 class SignInNeeded(Unauthenticated):
@@ -79,12 +79,24 @@ class SignInFailed(Forbidden):
     """The sign-in did not come to its end: {why} Start again."""
 
 
+class LogoutRefused(Malformed):
+    """This logout token is not accepted: {why}."""
+
+
 class AccountRefused(Forbidden):
     """This account may not be used here."""
 
 
 class AccountSuspended(AccountRefused):
     """This account is suspended: ask whoever runs this server."""
+
+
+class AccountBarred(AccountRefused):
+    """An account of yours was deleted here. To come back, give an administrator this reference: {reference}."""
+
+
+class BarredNotFound(NotFound):
+    """No deleted account with this id is barred."""
 
 
 class NotInvited(AccountRefused):

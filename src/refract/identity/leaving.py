@@ -10,7 +10,7 @@ from sqlalchemy import delete, func, select, update
 
 from refract.core.db import ReadSession, WriteSession
 from refract.core.runtime import Runtime
-from refract.identity import audit, keys, sessions
+from refract.identity import audit, keys, sessions, tombstones
 from refract.identity.errors import LastAdministrator
 from refract.identity.models import ApiKey, AuditEntry, BrowserSession, SigninLink, User, UserRole, UserStatus
 from refract.identity.parts import Leaving, Part
@@ -32,6 +32,7 @@ async def delete_account(session: WriteSession, rt: Runtime, leaving: Leaving, p
     user = await session.get_one(User, leaving.user.id, with_for_update=True)
     await keep_an_administrator(session, user)
     await _erase(session, rt, leaving, parts)
+    await tombstones.add(session, rt, user)
     _forget(user)
     await session.flush()
     heir = str(leaving.heir.id) if leaving.heir else None

@@ -1,19 +1,21 @@
 """Browser sessions and the one-time links that begin them."""
 
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from sqlalchemy import CursorResult, delete, select, update
+from sqlalchemy import ColumnElement, CursorResult, and_, delete, or_, select, update
 
 from refract.core.db import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.core.secrets import digest
 from refract.identity import audit
 from refract.identity.errors import SessionNotFound, SigninLinkSpent
-from refract.identity.models import BrowserSession, SigninLink, User, UserStatus
+from refract.identity.models import LOCAL_ISSUER, BrowserSession, SigninLink, SpentToken, User, UserStatus
+from refract.jobs.queue import insert_new
 
 LINK_HOURS = 1
 SEEN_EVERY = timedelta(minutes=10)
+MAX_AGE = timedelta(days=90)
 
 
 async def make_signin_link(session: WriteSession, rt: Runtime, user: User) -> str:
@@ -62,8 +64,11 @@ async def spend_signin_link(session: WriteSession, rt: Runtime, token: str) -> U
     return user
 
 
-async def begin_session(session: WriteSession, rt: Runtime, user: User, agent: str) -> str:
-    """A new session with a new token, whatever the browser had before. The answer is the cookie's value."""
+async def begin_session(session: WriteSession, rt: Runtime, user: User, agent: str, *, sid: str | None = None) -> str:
+    """Begin a session with a new token, whatever the browser had before; return the cookie's value.
+
+    `sid` is the provider's own name for its session, by which it may end ours.
+    """
     token = secrets.token_urlsafe(32)
     now = rt.clock.now()
     session.add(
@@ -74,36 +79,53 @@ async def begin_session(session: WriteSession, rt: Runtime, user: User, agent: s
             agent=agent[:200],
             created_at=now,
             last_seen_at=now,
-            expires_at=now + timedelta(days=rt.settings.session_days),
+            expires_at=_end(rt, user, now),
+            sid=sid,
         )
     )
     await session.flush()
     return token
 
 
+def _end(rt: Runtime, user: User, created_at: datetime) -> datetime:
+    """Return when a session that is used now would end if it were not used again."""
+    return min(rt.clock.now() + timedelta(days=rt.settings.session_days), created_at + _max_age(rt, user))
+
+
+def _max_age(rt: Runtime, user: User) -> timedelta:
+    """A provider is asked again after some days, since people leave there and not here."""
+    return MAX_AGE if user.issuer == LOCAL_ISSUER else timedelta(days=rt.settings.session_max_days)
+
+
+def is_live(rt: Runtime, at: datetime) -> ColumnElement[bool]:
+    """Return the condition for sessions that let somebody in, for a query that joins their person.
+
+    What an earlier release, or an earlier setting, promised is bounded by the setting of today.
+    """
+    asked_again = BrowserSession.created_at > at - timedelta(days=rt.settings.session_max_days)
+    return and_(BrowserSession.expires_at > at, User.status == UserStatus.ACTIVE, or_(User.issuer == LOCAL_ISSUER, asked_again))
+
+
 async def find_session(session: ReadSession, rt: Runtime, token: str) -> tuple[BrowserSession, User] | None:
     found = await session.execute(
         select(BrowserSession, User)
         .join(User, User.id == BrowserSession.user_id)
-        .where(BrowserSession.token_hash == digest(token), BrowserSession.expires_at > rt.clock.now(), User.status == UserStatus.ACTIVE)
+        .where(BrowserSession.token_hash == digest(token), is_live(rt, rt.clock.now()))
     )
     row = found.one_or_none()
     return None if row is None else (row[0], row[1])
 
 
-async def keep_alive(session: WriteSession, rt: Runtime, seen: BrowserSession) -> None:
+async def keep_alive(session: WriteSession, rt: Runtime, user: User, seen: BrowserSession) -> None:
     """Push the end of a session that is in use, at most every ten minutes."""
-    now = rt.clock.now()
-    await session.execute(
-        update(BrowserSession)
-        .where(BrowserSession.id == seen.id)
-        .values(last_seen_at=now, expires_at=min(now + timedelta(days=rt.settings.session_days), seen.created_at + timedelta(days=90)))
-    )
+    ends = _end(rt, user, seen.created_at)
+    await session.execute(update(BrowserSession).where(BrowserSession.id == seen.id).values(last_seen_at=rt.clock.now(), expires_at=ends))
 
 
 async def sessions_of(session: ReadSession, rt: Runtime, user: User) -> list[BrowserSession]:
     """Newest first."""
-    wanted = select(BrowserSession).where(BrowserSession.user_id == user.id, BrowserSession.expires_at > rt.clock.now())
+    mine = select(BrowserSession).join(User, User.id == BrowserSession.user_id).where(BrowserSession.user_id == user.id)
+    wanted = mine.where(is_live(rt, rt.clock.now()))
     return list(await session.scalars(wanted.order_by(BrowserSession.created_at.desc(), BrowserSession.id.desc())))
 
 
@@ -117,6 +139,27 @@ async def end_session_by_id(session: WriteSession, user: User, session_id: int) 
         raise SessionNotFound
 
 
+async def end_provider_sessions(session: WriteSession, issuer: str, *, subject: str | None, sid: str | None) -> int:
+    """End what a provider says is over: the session it calls `sid`, or all of `subject`; return how many.
+
+    Where it names both, sessions begun before providers' names were kept are ended too: one of them may be meant.
+    """
+    theirs = select(User.id).where(User.issuer == issuer)
+    if subject is not None:
+        theirs = theirs.where(User.subject == subject)
+    ended = delete(BrowserSession).where(BrowserSession.user_id.in_(theirs))
+    if sid is not None:
+        named = BrowserSession.sid == sid
+        ended = ended.where(named if subject is None else or_(named, BrowserSession.sid.is_(None)))
+    result = await session.execute(ended.execution_options(synchronize_session=False))
+    return result.rowcount if isinstance(result, CursorResult) else 0
+
+
+async def spend(session: WriteSession, token: str, *, until: datetime) -> bool:
+    """Use something up that counts once; return False when it was used before. The unique key decides."""
+    return await insert_new(session, SpentToken, {"digest": digest(token), "expires_at": until})
+
+
 async def end_other_sessions(session: WriteSession, user: User, kept_id: int | None) -> None:
     ended = delete(BrowserSession).where(BrowserSession.user_id == user.id)
     await session.execute(ended if kept_id is None else ended.where(BrowserSession.id != kept_id))
@@ -127,3 +170,4 @@ async def forget_old(session: WriteSession, rt: Runtime) -> None:
     now = rt.clock.now()
     await session.execute(delete(BrowserSession).where(BrowserSession.expires_at < now))
     await session.execute(delete(SigninLink).where(SigninLink.expires_at < now))
+    await session.execute(delete(SpentToken).where(SpentToken.expires_at < now))

@@ -14,6 +14,7 @@ from refract.core.errors import Unavailable
 from refract.core.rows import slices
 from refract.core.runtime import Runtime
 from refract.identity.models import ApiKey, BrowserSession, KeyStatus, User, UserStatus
+from refract.identity.sessions import is_live
 from refract.identity.visitors import Actor
 
 LOOK_SECONDS: Final = 1.0
@@ -59,7 +60,7 @@ class Standing:
         here = list(self._here)
         good: set[Credential] = set()
         async with self._rt.db.read() as session:
-            for kind, question in _good_ones(self._rt.clock.now()).items():
+            for kind, question in _good_ones(self._rt, self._rt.clock.now()).items():
                 for some in slices(sorted({number for of, number in (one.credential for one in here) if of is kind})):
                     good.update((kind, number) for number in await session.scalars(question.where(kind.id.in_(some))))
         for one in here:
@@ -78,15 +79,13 @@ def _credential(actor: Actor) -> Credential:
     return (BrowserSession, actor.session.id) if actor.session is not None else (User, actor.user.id)
 
 
-def _good_ones(now: datetime) -> dict[Kind, Select[int]]:
+def _good_ones(rt: Runtime, now: datetime) -> dict[Kind, Select[int]]:
     """By each kind of credential, those that let somebody in."""
     active = User.status == UserStatus.ACTIVE
     return {
         ApiKey: select(ApiKey.id)
         .join(User, User.id == ApiKey.user_id)
         .where(ApiKey.status == KeyStatus.ACTIVE, or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now), active),
-        BrowserSession: select(BrowserSession.id)
-        .join(User, User.id == BrowserSession.user_id)
-        .where(BrowserSession.expires_at > now, active),
+        BrowserSession: select(BrowserSession.id).join(User, User.id == BrowserSession.user_id).where(is_live(rt, now)),
         User: select(User.id).where(active),
     }

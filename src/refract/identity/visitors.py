@@ -126,5 +126,5 @@ async def _by_cookie(request: Request, rt: Runtime) -> Actor | None:
     request.state.actor = _actor_name(user)  # before the first write, which may claim an Idempotency-Key for them
     if rt.clock.now() - seen.last_seen_at > SEEN_EVERY and rt.settings.role != "redirect":  # which may only read
         async with rt.db.write() as writing:
-            await keep_alive(writing, rt, seen)
+            await keep_alive(writing, rt, user, seen)
     return Actor(user, _scopes_of(user), session=seen)

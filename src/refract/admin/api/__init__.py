@@ -1,7 +1,14 @@
 """The calls for those who run the place."""
 
-from refract.admin.api import operations, people
+from refract.admin.api import barred, operations, people
 
-ROUTERS = (people.router, operations.audit_router, operations.jobs_router, operations.figures_router, operations.links_router)
+ROUTERS = (
+    people.router,
+    barred.router,
+    operations.audit_router,
+    operations.jobs_router,
+    operations.figures_router,
+    operations.links_router,
+)
 
 __all__ = ["ROUTERS"]

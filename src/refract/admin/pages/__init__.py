@@ -1,5 +1,5 @@
 """The operators' screens."""
 
-from refract.admin.pages import operations, people
+from refract.admin.pages import barred, operations, people
 
-ROUTERS = (operations.router, people.router)
+ROUTERS = (operations.router, people.router, barred.router)

@@ -102,8 +102,8 @@ async def audit_page(request: Request, actor: Admin, rt: Rt, cursor: Cursor = No
     """Who did what, newest first."""
     async with rt.db.read() as session:
         page = await audit.read_log(session, Cursors(rt.secret), limit=PER_PAGE, cursor=cursor)
-    turning = _turning("/app/admin/audit", {}, cursor, page.next_cursor)
-    return respond(request, actor, "admin_audit.html", page_title="Audit log", here="audit", lines=page.items, **turning)
+    paging = turning("/app/admin/audit", {}, cursor, page.next_cursor)
+    return respond(request, actor, "admin_audit.html", page_title="Audit log", here="audit", lines=page.items, **paging)
 
 
 async def _people(
@@ -123,7 +123,7 @@ async def _people(
         today=rt.clock.now().astimezone(UTC).date().isoformat(),
         q=q,
         problem=problem,
-        **_turning("/app/admin/people", {"q": q} if q else {}, cursor, page.next_cursor),
+        **turning("/app/admin/people", {"q": q} if q else {}, cursor, page.next_cursor),
     )
 
 
@@ -132,7 +132,8 @@ def _row(user: User, standing: quota.Standing) -> dict[str, Any]:
     return {"id": str(user.id), "name": user.shown_name, "quota": standing} | {field: getattr(user, field) for field in fields}
 
 
-def _turning(path: str, kept: dict[str, str], cursor: str | None, following: str | None) -> dict[str, Any]:
+def turning(path: str, kept: dict[str, str], cursor: str | None, following: str | None) -> dict[str, Any]:
+    """Return the addresses of the next and the first page, for the pager."""
     return {
         "next_url": f"{path}?{urlencode({**kept, 'cursor': following})}" if following else None,
         "first_url": f"{path}?{urlencode(kept)}".rstrip("?") if cursor else None,

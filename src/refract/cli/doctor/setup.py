@@ -8,7 +8,14 @@ from refract.core.settings import Settings
 
 
 def look(settings: Settings) -> list[Finding]:
-    return [*_address(settings), *_proxies(settings), *_sharing(settings), *_files(settings), *_processes(settings)]
+    return [
+        *_address(settings),
+        *_proxies(settings),
+        *_sharing(settings),
+        *_files(settings),
+        *_processes(settings),
+        *_open_issuers(settings),
+    ]
 
 
 def _address(settings: Settings) -> Iterator[Finding]:
@@ -27,6 +34,16 @@ def _address(settings: Settings) -> Iterator[Finding]:
         )
     else:
         yield well("address", f"Short URLs begin with {settings.public_url}.")
+
+
+def _open_issuers(settings: Settings) -> Iterator[Finding]:
+    for name, issuer in settings.issuers.items():
+        if issuer.is_open:
+            yield mind(
+                f"issuer {name}",
+                f"Anybody can have an account at {issuer.shown_name}, so anybody can sign in here.",
+                f"Set REFRACT_ISSUERS__{name.upper()}__DOMAINS to the email domains that may.",
+            )
 
 
 def _proxies(settings: Settings) -> Iterator[Finding]:

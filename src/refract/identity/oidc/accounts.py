@@ -10,8 +10,9 @@ from refract.core.db import ReadSession, WriteSession
 from refract.core.issuers import Issuer
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl, parse_web_url
-from refract.identity import audit
-from refract.identity.errors import AccountSuspended, NotInvited
+from refract.identity import audit, tombstones
+from refract.identity.errors import AccountSuspended, LastAdministrator, NotInvited
+from refract.identity.leaving import keep_an_administrator
 from refract.identity.models import Plan, User, UserRole, UserStatus
 from refract.identity.oidc.tokens import Claims
 from refract.identity.people import fold_email
@@ -29,11 +30,15 @@ async def sync_account(session: WriteSession, rt: Runtime, issuer: Issuer, claim
     """The account of (issuer, subject), made when it is new, told what the provider says now.
 
     Nobody is ever found by an address: two providers may claim the same one, and not every provider checks.
+    Raises `AccountBarred` for somebody whose account was deleted here, until an administrator allows them.
     """
     email, verified = _email(claims)
-    if issuer.domains and not (verified and email.rpartition("@")[2].casefold() in {one.casefold() for one in issuer.domains}):
+    if not _is_invited(issuer, email, verified=verified):
         raise NotInvited
-    user = await find_account(session, issuer, claims["sub"]) or await _make(session, rt, issuer, claims["sub"])
+    user = await find_account(session, issuer, claims["sub"])
+    if user is None:
+        await tombstones.check(session, rt, issuer.url, claims["sub"])
+        user = await _make(session, rt, issuer, claims["sub"])
     if user.status != UserStatus.ACTIVE:
         raise AccountSuspended
     if "email" in claims:
@@ -41,7 +46,7 @@ async def sync_account(session: WriteSession, rt: Runtime, issuer: Issuer, claim
     user.display_name = _name(claims) or user.display_name
     user.avatar_url = user.avatar_url or _picture(claims)
     user.last_sync_at = rt.clock.now()
-    await _promote(session, rt, issuer, user)
+    await _follow_setting(session, rt, issuer, user)
     await session.flush()
     return user
 
@@ -72,13 +77,33 @@ async def _make(session: WriteSession, rt: Runtime, issuer: Issuer, subject: str
     return user
 
 
-async def _promote(session: WriteSession, rt: Runtime, issuer: Issuer, user: User) -> None:
-    """Whom the operator names is an administrator from now on. Taking the role away again is `refract admin demote`."""
-    named = {fold_email(one) for one in issuer.admins}
-    by_address = user.email_verified and user.email_folded in named
-    if user.role != UserRole.ADMIN and (user.subject in issuer.admins or by_address):
-        user.role = UserRole.ADMIN
-        await audit.note(session, rt, "role.changed", actor=user, target=str(user.id), detail="admin, by setting")
+def is_still_invited(issuer: Issuer, user: User, claims: Claims) -> bool:
+    """Return whether a known account may come in, by the address that a token names or else by the one we know."""
+    email, verified = _email(claims) if "email" in claims else (user.email, user.email_verified)
+    return _is_invited(issuer, email, verified=verified)
+
+
+def _is_invited(issuer: Issuer, email: str, *, verified: bool) -> bool:
+    domains = {domain.casefold() for domain in issuer.domains}
+    return not domains or (verified and email.rpartition("@")[2].casefold() in domains)
+
+
+async def _follow_setting(session: WriteSession, rt: Runtime, issuer: Issuer, user: User) -> None:
+    """Give the role to those whom `ADMINS` names, and take it from those whom it named before.
+
+    A role that was given by hand stays, and so does the last administrator's.
+    """
+    by_address = user.email_verified and user.email_folded in {fold_email(email) for email in issuer.admin_emails}
+    named = by_address or user.subject in issuer.admin_subjects
+    if named == (user.role == UserRole.ADMIN) or not (named or user.admin_by_setting):
+        return
+    if not named:
+        try:
+            await keep_an_administrator(session, user)
+        except LastAdministrator:
+            return
+    user.role, user.admin_by_setting = (UserRole.ADMIN, True) if named else (UserRole.USER, None)
+    await audit.note(session, rt, "role.changed", actor=user, target=str(user.id), detail=f"{user.role}, by setting")
 
 
 def _email(claims: Claims) -> tuple[str, bool]:

@@ -7,7 +7,7 @@ from refract.core.runtime import Runtime
 from refract.identity.errors import AccountRefused
 from refract.identity.models import User, UserStatus
 from refract.identity.oidc import tokens
-from refract.identity.oidc.accounts import find_account, sync_account
+from refract.identity.oidc.accounts import find_account, is_still_invited, sync_account
 from refract.identity.oidc.documents import Provider, Providers
 
 
@@ -29,7 +29,9 @@ async def person_behind(rt: Runtime, text: str) -> User | None:
     if user is None and rt.settings.role != "redirect":  # which may only read
         # In a context of its own: the request's own transaction begins later, when it is known whose it is.
         user = await asyncio.create_task(_met(rt, provider, token.claims), context=contextvars.Context())
-    return user if user is not None and user.status == UserStatus.ACTIVE else None
+    if user is None or user.status != UserStatus.ACTIVE or not is_still_invited(provider.issuer, user, token.claims):
+        return None
+    return user
 
 
 async def _checked(rt: Runtime, provider: Provider, token: tokens.Unproven) -> str:

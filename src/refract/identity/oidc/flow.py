@@ -19,6 +19,7 @@ from refract.identity.oidc import tokens
 from refract.identity.oidc.documents import Discovery, DocumentRefused, Provider
 
 MINUTES = 10
+MAX_SID_LENGTH = 255
 _SIGNATURE = 16
 _LONGEST_CODE = 4096
 NOT_HERE = "it was not begun in this browser, or begun a second time."
@@ -66,6 +67,20 @@ class Answer:
     error: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A sign-in that came to its end at the provider."""
+
+    claims: tokens.Claims
+    attempt: Attempt
+
+    @property
+    def sid(self) -> str | None:
+        """Return the provider's name for its session, if it gave one that can be kept."""
+        sid = self.claims.get("sid")
+        return sid if isinstance(sid, str) and 0 < len(sid) <= MAX_SID_LENGTH else None
+
+
 def callback_url(rt: Runtime, provider: Provider) -> str:
     """One address for each provider, so that the answer of one can never pass for the answer of another."""
     return f"{rt.settings.public_url}/auth/oidc/{provider.name}/callback"
@@ -89,8 +104,11 @@ async def begin(rt: Runtime, provider: Provider) -> tuple[str, str]:
     return _with_query(facts.discovery.authorization_endpoint, question), attempt.seal(rt.secret)
 
 
-async def finish(rt: Runtime, provider: Provider, answer: Answer, cookie: str | None) -> tokens.Claims:
-    """Who signed in, by the provider's word for it; `SignInFailed` with a reason for people otherwise."""
+async def finish(rt: Runtime, provider: Provider, answer: Answer, cookie: str | None) -> "SignedIn":
+    """Return who signed in, by the provider's word for it. Raises `SignInFailed` with a reason for people.
+
+    The caller spends the attempt in the transaction that begins the session, so that it counts once.
+    """
     attempt = Attempt.unseal(rt.secret, cookie or "")
     if attempt is None or attempt.provider != provider.name:
         raise SignInFailed(why=NOT_HERE)
@@ -105,7 +123,7 @@ async def finish(rt: Runtime, provider: Provider, answer: Answer, cookie: str | 
     if not answer.code or len(answer.code) > _LONGEST_CODE:
         raise SignInFailed(why="the provider's answer is incomplete.")
     told = await _redeem(rt, provider, discovery, answer.code, attempt.derived(rt.secret, "verifier"))
-    return await _identity(rt, provider, discovery, told, attempt.derived(rt.secret, "nonce"))
+    return SignedIn(await _identity(rt, provider, discovery, told, attempt.derived(rt.secret, "nonce")), attempt)
 
 
 def sign_out_url(rt: Runtime, provider: Provider, discovery: Discovery) -> str | None:

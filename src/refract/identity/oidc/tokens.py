@@ -29,7 +29,13 @@ _ONE_CURVE = {"EdDSA": "Ed25519"}
 _FAMILY = {"RS": ("RSA", ""), "PS": ("RSA", ""), "ES256": ("EC", "P-256"), "ES384": ("EC", "P-384"), "ES512": ("EC", "P-521")}
 _KEYS: dict[str, type[RSAKey | ECKey | OKPKey]] = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey}
 _OWN_KEYS = ("jwk", "jku", "x5u", "x5c")
-_ACCESS_TYPES = ("jwt", "at+jwt", "application/at+jwt")
+_ACCESS_TYPES = ("at+jwt", "application/at+jwt")
+_ACCESS_TOKEN_MARKS = ("scope", "scp", "client_id", "cid")
+"""What access tokens of the plain type `JWT` say and ID tokens do not: what was granted, or to which client."""
+_LOGOUT_TYPES = ("jwt", "logout+jwt", "application/logout+jwt")
+LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
+LOGOUT_SECONDS = 300
+"""How old a logout token may be. Providers send them at once; replays are remembered for as long."""
 _ID_TOKEN_MARKS = ("nonce", "at_hash", "c_hash", "s_hash")
 _LEAST_RSA_BITS = 2048
 
@@ -175,9 +181,7 @@ def check_access_token(token: Unproven, issuer: Issuer, now: float, *, origins: 
     Clerk names no audience; there the party the token was made for (`azp`, our own origin, or `client_id`) must say that it is ours.
     """
     claims = token.claims
-    kind = token.header.get("typ", "JWT")
-    if not isinstance(kind, str) or kind.lower() not in _ACCESS_TYPES:
-        raise TokenRefused("not an access token by its type")
+    _check_access_type(token, issuer)
     if any(name in claims for name in _ID_TOKEN_MARKS):
         raise TokenRefused("an ID token is no access token")
     if "events" in claims:
@@ -193,6 +197,59 @@ def check_access_token(token: Unproven, issuer: Issuer, now: float, *, origins: 
     elif issuer.kind != "clerk" or not named:
         raise TokenRefused("no audience")
     return subject
+
+
+def _check_access_type(token: Unproven, issuer: Issuer) -> None:
+    """Take RFC 9068's type at its word; a plain `JWT` must say something that only access tokens say.
+
+    Keycloak marks its kinds of tokens by a claim `typ`. Clerk's session tokens carry no mark: they name no audience,
+    which an ID token must.
+    """
+    kind = token.header.get("typ", "JWT")
+    if isinstance(kind, str) and kind.lower() in _ACCESS_TYPES:
+        return
+    if not isinstance(kind, str) or kind.lower() != "jwt":
+        raise TokenRefused("not an access token by its type")
+    said = token.claims.get("typ")
+    marked = said == "Bearer" or any(name in token.claims for name in _ACCESS_TOKEN_MARKS)
+    without_audience = issuer.kind == "clerk" and "aud" not in token.claims
+    if said not in (None, "Bearer") or not (marked or without_audience):
+        raise TokenRefused("nothing shows that this is an access token")
+
+
+@dataclass(frozen=True, slots=True)
+class Logout:
+    """What a provider asks to end: one of its sessions, or all of a subject."""
+
+    subject: str | None
+    sid: str | None
+    token_id: str
+
+
+def check_logout_token(token: Unproven, issuer: Issuer, now: float) -> Logout:
+    """Check a logout token by OpenID Connect Back-Channel Logout 1.0, section 2.6, all but its signature and replays."""
+    claims = token.claims
+    kind = token.header.get("typ", "JWT")
+    if not isinstance(kind, str) or kind.lower() not in _LOGOUT_TYPES:
+        raise TokenRefused("not a logout token by its type")
+    _check_times(claims, issuer.url, now)
+    if _moment(claims, "iat") < now - LOGOUT_SECONDS:
+        raise TokenRefused("too old")
+    if issuer.client_id not in _audiences(claims):
+        raise TokenRefused("meant for another audience")
+    events = claims.get("events")
+    if not isinstance(events, dict) or not isinstance(events.get(LOGOUT_EVENT), dict):
+        raise TokenRefused("not about a logout")
+    if "nonce" in claims:
+        raise TokenRefused("an ID token is no logout token")
+    sid, token_id = claims.get("sid"), claims.get("jti")
+    if sid is not None and (not isinstance(sid, str) or not sid):
+        raise TokenRefused("the session is not text")
+    if not isinstance(token_id, str) or not token_id:
+        raise TokenRefused("no id of its own")
+    if sid is None and "sub" not in claims:
+        raise TokenRefused("names nobody")
+    return Logout(_subject(claims) if "sub" in claims else None, sid, token_id)
 
 
 def check_id_token(token: Unproven, issuer: Issuer, now: float, *, nonce: str, access_token: str | None) -> str:
@@ -215,6 +272,11 @@ def check_id_token(token: Unproven, issuer: Issuer, now: float, *, nonce: str, a
 
 
 def _common(claims: Claims, issuer: str, now: float) -> str:
+    _check_times(claims, issuer, now)
+    return _subject(claims)
+
+
+def _check_times(claims: Claims, issuer: str, now: float) -> None:
     if claims.get("iss") != issuer:
         raise TokenRefused("another issuer")
     if _moment(claims, "exp") <= now - SKEW_SECONDS:
@@ -223,6 +285,9 @@ def _common(claims: Claims, issuer: str, now: float) -> str:
         raise TokenRefused("from the future")
     if "nbf" in claims and _moment(claims, "nbf") > now + SKEW_SECONDS:
         raise TokenRefused("not valid yet")
+
+
+def _subject(claims: Claims) -> str:
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= 255 or not subject.isascii() or not subject.isprintable():
         raise TokenRefused("no usable subject")

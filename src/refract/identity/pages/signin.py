@@ -1,9 +1,10 @@
 """The ways in and out: through a provider, by a link from the terminal, and back to the provider to sign out there."""
 
+from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import Query, Request
-from starlette.responses import RedirectResponse, Response
+from fastapi import Form, Query, Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from refract.core.db import WriteSession
 from refract.core.errors import RefractError, Unavailable
@@ -14,6 +15,7 @@ from refract.identity.errors import (
     AccountRefused,
     IssuerNotFound,
     IssuerUnavailable,
+    LogoutRefused,
     OriginUnproven,
     SignInFailed,
     SigninLinksOff,
@@ -108,16 +110,35 @@ async def come_back(
     try:
         if provider is None:
             raise SignInFailed(why=flow.NOT_HERE)
-        claims = await flow.finish(rt, provider, flow.Answer(code, state, iss, error), request.cookies.get(_attempt_name(rt)))
+        came = await flow.finish(rt, provider, flow.Answer(code, state, iss, error), request.cookies.get(_attempt_name(rt)))
         async with rt.db.write() as session:
-            user = await sync_account(session, rt, provider.issuer, claims)
-            cookie = await _begin(session, rt, request, user, provider.name)
+            if not await sessions.spend(session, came.attempt.seed, until=datetime.fromtimestamp(came.attempt.until, UTC)):
+                raise SignInFailed(why=flow.NOT_HERE)
+            user = await sync_account(session, rt, provider.issuer, came.claims)
+            cookie = await _begin(session, rt, request, user, provider.name, sid=came.sid)
     except (SignInFailed, AccountRefused, IssuerUnavailable) as refused:
         request.app.state.key_usage.refused("", network_text_behind(request, rt) or "")
         return _not_in(request, refused)
     response = _welcome(request, rt, cookie)
     response.delete_cookie(_attempt_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")
     return response
+
+
+@router.post("/auth/oidc/{issuer_name}/backchannel-logout")
+async def backchannel_logout(issuer_name: str, request: Request, rt: Rt, logout_token: Annotated[str, Form()] = "") -> Response:
+    """A provider ends sessions of its own here (OpenID Connect Back-Channel Logout 1.0). Only refusals count against the limit."""
+    from refract.identity.oidc import documents, logout  # noqa: PLC0415 - only where an issuer is configured
+
+    provider = rt.part(documents.Providers).by_name.get(issuer_name)
+    if provider is None:
+        raise IssuerNotFound
+    headers = {"Cache-Control": "no-store"}
+    try:
+        await logout.end_by_provider(rt, provider, logout_token)
+    except LogoutRefused as exc:
+        await rt.part(SignIns).count(request, rt.clock.monotonic())
+        return JSONResponse({"error": "invalid_request", "error_description": exc.message}, 400, headers=headers)
+    return Response(status_code=200, headers=headers)
 
 
 @router.post("/auth/sign-out")
@@ -142,11 +163,11 @@ async def signed_out_page(request: Request) -> Response:
     return _signed_out(request, None)
 
 
-async def _begin(session: WriteSession, rt: Runtime, request: Request, user: User, by: str) -> str:
+async def _begin(session: WriteSession, rt: Runtime, request: Request, user: User, by: str, *, sid: str | None = None) -> str:
     """A new session in place of whatever the browser had: a token planted before the sign-in is worth nothing after it."""
     if old := session_token(request, rt):
         await sessions.end_session(session, old)
-    cookie = await sessions.begin_session(session, rt, user, request.headers.get("user-agent", ""))
+    cookie = await sessions.begin_session(session, rt, user, request.headers.get("user-agent", ""), sid=sid)
     await audit.note(session, rt, "signed_in", actor=user, detail=by)
     return cookie
 

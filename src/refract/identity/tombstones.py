@@ -1,0 +1,74 @@
+"""Tombstones of deleted accounts: who had one cannot sign up again until an administrator allows it.
+
+Erasing somebody keeps a digest of (issuer, subject), keyed by the installation's secret, and nothing else of them.
+"""
+
+from sqlalchemy import select
+
+from refract.core.db import ReadSession, WriteSession
+from refract.core.page import Cursors, Page, after
+from refract.core.runtime import Runtime
+from refract.identity.errors import AccountBarred, BarredNotFound
+from refract.identity.models import LOCAL_ISSUER, AccountTombstone, User
+
+REFERENCE_LENGTH = 12
+
+
+def reference_of(tombstone: AccountTombstone) -> str:
+    """Return what a person who is refused can tell an administrator, to be found by."""
+    return tombstone.digest[:REFERENCE_LENGTH]
+
+
+async def add(session: WriteSession, rt: Runtime, user: User) -> None:
+    """Bar the provider's account behind `user`. Accounts of the terminal are made by the operator alone."""
+    if user.issuer == LOCAL_ISSUER:
+        return
+    digest = _digest(rt, user.issuer, user.subject)
+    if await _find(session, digest) is None:
+        session.add(AccountTombstone(id=rt.ids.next_id(), digest=digest, user_id=user.id, created_at=rt.clock.now()))
+        await session.flush()
+
+
+async def check(session: ReadSession, rt: Runtime, issuer: str, subject: str) -> None:
+    """Raise `AccountBarred` for somebody whose account was deleted here."""
+    tombstone = await _find(session, _digest(rt, issuer, subject))
+    if tombstone is not None:
+        raise AccountBarred(reference=reference_of(tombstone))
+
+
+async def list_tombstones(session: ReadSession, cursors: Cursors, *, limit: int, cursor: str | None) -> Page[AccountTombstone]:
+    """Return those who are barred, newest first."""
+    question = ["barred"]
+    wanted = select(AccountTombstone).order_by(AccountTombstone.id.desc()).limit(limit + 1)
+    if cursor:
+        wanted = wanted.where(after([AccountTombstone.id], cursors.read(question, cursor), descending=True))
+    return cursors.page(question, list(await session.scalars(wanted)), limit, lambda row: (row.id,))
+
+
+async def find_by_reference(session: ReadSession, reference: str) -> AccountTombstone:
+    """Return the tombstone with this id, or with this beginning of its digest. Raises `BarredNotFound`."""
+    if reference.isdecimal() and (found := await session.get(AccountTombstone, int(reference))) is not None:
+        return found
+    matching = AccountTombstone.digest.startswith(reference, autoescape=True)
+    rows = list(await session.scalars(select(AccountTombstone).where(matching).limit(2))) if len(reference) >= REFERENCE_LENGTH else []
+    if len(rows) != 1:
+        raise BarredNotFound
+    return rows[0]
+
+
+async def remove(session: WriteSession, tombstone_id: int) -> AccountTombstone:
+    """Let somebody sign up again. Raises `BarredNotFound`."""
+    tombstone = await session.get(AccountTombstone, tombstone_id, with_for_update=True)
+    if tombstone is None:
+        raise BarredNotFound
+    await session.delete(tombstone)
+    await session.flush()
+    return tombstone
+
+
+def _digest(rt: Runtime, issuer: str, subject: str) -> str:
+    return rt.secret.sign("tombstone", f"{issuer}\n{subject}".encode(), size=32).hex()
+
+
+async def _find(session: ReadSession, digest: str) -> AccountTombstone | None:
+    return await session.scalar(select(AccountTombstone).where(AccountTombstone.digest == digest))
