@@ -145,6 +145,7 @@ async def test_a_token_counts_once(rt: Runtime, client: AsyncClient, clock: Manu
 @on_sqlite
 async def test_only_refusals_count_against_the_limit_of_a_network(rt: Runtime, client: AsyncClient, clock: ManualClock) -> None:
     limit = rt.settings.sign_ins_per_minute
+    assert limit is not None
     for number in range(limit + 1):
         assert (await _send(client, logout_token(clock.now(), jti=f"j{number}"))).status_code == 200
     answers = [(await _send(client, "nonsense")).status_code for _ in range(limit + 1)]
