@@ -19,6 +19,7 @@ from refract.core.settings import Settings
 from refract.identity.models import BrowserSession
 from refract.lists import service as lists
 from refract.lists.access import Who as ListMaker
+from refract.migrations.tables import ingest_tables, metadata, redirect_tables
 from tests import make
 from tests.flows.test_clicks import eventually
 from tests.redirect.outside import Outside
@@ -92,8 +93,14 @@ def test_each_role_runs_on_a_user_that_can_do_no_more_than_it_needs(urls: dict[s
     change = "UPDATE links SET title = 'x'"
     click = "UPDATE link_totals SET bot_clicks = 0"
     schema = "CREATE TABLE mine (id INT)"
-    rights = {one: [_may(urls[one], tmp_path, wish) for wish in ("SELECT * FROM links", change, click, schema)] for one in ACCOUNTS}
-    assert rights == {"web": [True, True, True, False], "ingest": [True, False, True, False], "redirect": [True, False, False, False]}
+    wishes = ("SELECT * FROM links", change, click, schema)
+    rights = {one: [_may(urls[one], tmp_path, wish) for wish in wishes] for one in ACCOUNTS}
+    assert rights == {"web": [True, True, True, False], "ingest": [False, False, True, False], "redirect": [True, False, False, False]}
+    for one, readable in (("redirect", redirect_tables()), ("ingest", ingest_tables())):
+        found = {table for table in metadata.tables if _may(urls[one], tmp_path, f"SELECT 1 FROM {table} LIMIT 1")}  # noqa: S608 - ours
+        assert found == set(readable), one
+    secrets_of_others = {"audit_log", "items", "item_pages", "signin_links", "visitor_salts", "jobs", "click_events"}
+    assert secrets_of_others & set(redirect_tables()) == set()  # the user of what faces the internet could read every table
 
 
 def _published(outside: Outside) -> None:
@@ -142,6 +149,30 @@ def test_a_redirect_node_that_may_only_read_answers_for_every_name(urls: dict[st
             assert 'refract_lookups_total{tier="memory"} 1.0' in httpx.get(f"{again.url}/metrics").text
     for one in (redirect, again):
         assert not [word for word in ("denied", "permission", "traceback", "background_failed") if word in one.output.lower()], one.output
+
+
+def test_statements_are_printed_in_a_transaction_and_passwords_come_from_files(urls: dict[str, str], tmp_path: Path) -> None:
+    """A moment without rights while psql runs them one by one; passwords only as arguments, for everybody to see in `ps`."""
+    (tmp_path / "secret").write_text("fromfile\n")
+    given = ["--password", f"redirect=@{tmp_path / 'secret'}", "--password", "web=env:OF_WEB"]
+    done = refract("admin", "grants", *given, "--data-dir", str(tmp_path / "o"), REFRACT_DATABASE_URL=urls["owner"], OF_WEB="fromvariable")
+    assert done.returncode == 0, done.stderr
+    assert "'fromfile'" in done.stdout
+    assert "'fromvariable'" in done.stdout
+    lines = done.stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("BEGIN;", "COMMIT;") or urls["owner"].startswith("mysql")
+    absent = refract(
+        "admin", "grants", "--password", "web=@/no/such", "--data-dir", str(tmp_path / "o"), REFRACT_DATABASE_URL=urls["owner"]
+    )
+    assert (absent.returncode, "/no/such cannot be read" in absent.stderr) == (2, True)
+
+
+def test_a_user_that_may_not_make_users_gets_a_sentence(urls: dict[str, str], tmp_path: Path) -> None:
+    """It was "Something went wrong on our side: (sqlalchemy…) permission denied to create role [SQL: DO $do$ …"."""
+    done = refract("admin", "grants", "--apply", "--prefix", "nobody", "--data-dir", str(tmp_path / "o"), REFRACT_DATABASE_URL=urls["web"])
+    assert done.returncode == 2
+    assert "may not make users" in done.stderr
+    assert "SQL" not in done.stderr
 
 
 def test_sqlite_has_no_users(tmp_path: Path) -> None:

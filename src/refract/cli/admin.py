@@ -6,14 +6,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from refract.admin import queries, service
 from refract.admin.parts import PARTS
 from refract.admin.queries import PeopleQuestion
 from refract.admin.schemas import Links, PersonPatch
-from refract.cli.common import BadValue, command_settings, on_data
+from refract.cli.common import BadValue, command_settings, on_data, read_secret
 from refract.cli.options import DataDir
 from refract.core.db import WriteSession
+from refract.core.errors import ConfigurationError
+from refract.core.faults import is_denied
 from refract.core.grants import ACCOUNTS, Account, Grants
 from refract.core.page import Cursors
 from refract.core.runtime import Runtime
@@ -21,7 +24,7 @@ from refract.identity import tombstones
 from refract.identity.errors import EmailAmbiguous, UserNotFound
 from refract.identity.models import AccountTombstone, User, UserStatus
 from refract.identity.people import ensure_owner, fold_email
-from refract.migrations.tables import ingest_tables, metadata
+from refract.migrations.tables import ingest_tables, metadata, redirect_tables
 
 app = typer.Typer(help="People and database users, for whoever runs this server.", no_args_is_help=True)
 Whom = Annotated[str, typer.Argument(help="The email address, or the id, of the account.")]
@@ -130,7 +133,10 @@ def grants(
     host: Annotated[str, typer.Option("--host", help="MariaDB: the host that the users come from.")] = "%",
     password: Annotated[
         list[str] | None,
-        typer.Option("--password", help="USER=PASSWORD for web, redirect or ingest; may be given several times."),
+        typer.Option(
+            "--password",
+            help="For web, redirect or ingest: USER=@FILE, USER=env:NAME, USER alone to be asked, or USER=PASSWORD (visible to others).",
+        ),
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Run the statements now, as the user of REFRACT_DATABASE_URL.")] = False,
     data_dir: DataDir = None,
@@ -145,19 +151,18 @@ def grants(
         wanted = Grants(
             server="postgresql" if rt.db.dialect == "postgresql" else "mysql",
             database=rt.db.url.database or "",
-            tables=[*sorted(metadata.tables), "alembic_version"],
+            tables=sorted(metadata.tables),
+            redirect_tables=redirect_tables(),
             ingest_tables=ingest_tables(),
             prefix=prefix,
             host=host,
         )
         try:
-            statements = list(wanted.statements(passwords))
+            statements = list(wanted.statements(passwords) if apply else wanted.script(passwords))
         except ValueError as wrong:
             raise BadValue(problem=f"A name or password does not fit: {wrong}.") from wrong
         if apply:
-            async with rt.db.engine.begin() as connection:
-                for statement in statements:
-                    await connection.execute(text(statement.replace(":", "\\:")))
+            await _run_grants(rt, statements)
         return statements
 
     statements = on_data(settings, run)
@@ -167,14 +172,29 @@ def grants(
         typer.echo("\n".join(f"{statement};" for statement in statements))
 
 
+async def _run_grants(rt: Runtime, statements: list[str]) -> None:
+    try:
+        async with rt.db.engine.begin() as connection:
+            for statement in statements:
+                await connection.execute(text(statement.replace(":", "\\:")))
+    except DBAPIError as exc:
+        if not is_denied(exc):
+            raise
+        need = "CREATEROLE, and must own the tables" if rt.db.dialect == "postgresql" else "CREATE USER and GRANT OPTION"
+        raise ConfigurationError(
+            problem=f"The database user {rt.db.url.username} may not make users or grant rights: it needs {need}.",
+            remedy="Run this as a user that may, or leave --apply out and let an administrator run what is printed.",
+        ) from exc
+
+
 def _passwords(given: list[str]) -> dict[Account, str]:
     found: dict[Account, str] = {}
-    for one in given:
-        name, _, secret = one.partition("=")
+    for option in given:
+        name, has_value, value = option.partition("=")
         account = next((known for known in ACCOUNTS if known == name), None)
-        if account is None or not secret:
-            raise BadValue(problem="Write a password as --password redirect=SECRET, for web, redirect or ingest.")
-        found[account] = secret
+        if account is None or (has_value and not value):
+            raise BadValue(problem="Write a password as --password redirect=@FILE, for web, redirect or ingest.")
+        found[account] = read_secret(value) if has_value else typer.prompt(f"Password of {name}", hide_input=True, err=True)
     return found
 
 

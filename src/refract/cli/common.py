@@ -1,6 +1,7 @@
 """What commands share: values that are checked, and a runtime on the same data as a running server."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
@@ -44,6 +45,23 @@ def checked(model: type[Body], **given: object) -> Body:
         why = first["msg"].removeprefix("Value error, ").rstrip(".")
         field = str(first["loc"][0])
         raise BadOption(name=_OPTIONS.get(field, field).replace("_", "-"), why=f"{why}.") from wrong
+
+
+def read_secret(given: str) -> str:
+    """Return the first line of a file (`@FILE`), the value of a variable (`env:NAME`), or the text itself.
+
+    An argument is seen by everyone on the machine, a file or a variable is not.
+    """
+    if given.startswith("env:"):
+        if not (value := os.environ.get(given[4:], "")):
+            raise BadValue(problem=f"The variable {given[4:]} is not set.")
+        return value
+    if not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_text().splitlines()[0]
+    except (OSError, UnicodeDecodeError, IndexError) as exc:
+        raise BadValue(problem=f"{given[1:]} cannot be read, or is empty.") from exc
 
 
 def command_settings(data_dir: Path | None, **given: object) -> Settings:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from refract.analytics.spool_reader import has_ingester, spools
-from refract.cli.common import command_settings, on_data
+from refract.cli.common import command_settings, on_data, read_secret
 from refract.cli.options import DataDir
 from refract.core.clock import SystemClock
 from refract.core.configuring import load_settings
@@ -63,13 +63,18 @@ def on(settings: Settings, work: Callable[[Database], Awaitable[Result]]) -> Res
 
 
 def move(
-    to: Annotated[str, typer.Option("--to", help="Where to: postgresql://user@host/database or mysql://…", metavar="URL")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", help="Where to: postgresql://user@host/database or mysql://…; @FILE or env:NAME if it holds a password.", metavar="URL"
+        ),
+    ],
     again: Annotated[bool, typer.Option("--again", help="Empty the new database first, whatever it holds.")] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Copy a SQLite installation to PostgreSQL or MariaDB, and compare every table. Run it again to go on where it was cut off."""
     settings = command_settings(data_dir)
-    there = load_settings(data_dir=data_dir, database_url=to)
+    there = load_settings(data_dir=data_dir, database_url=read_secret(to))
     demand_silence(settings)
 
     async def run(source: Database) -> None:

@@ -24,6 +24,7 @@ _FULL_STATES = {"53100"}
 _FULL_NUMBERS = {1021, 1114, 3}
 _GONE_NUMBERS = {1040, 1053, 1152, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
 _GONE_PREFIXES = ("08", "57P", "53300")
+_DENIED_NUMBERS = {1044, 1142, 1143, 1227, 1370, 1410}
 _DRIVERS = ("asyncpg", "asyncmy", "sqlalchemy.dialects.")
 _CONFUSED = {"InterfaceError", "InternalClientError"}
 """What a driver says of a connection that was taken away from under it."""
@@ -40,6 +41,12 @@ def meaning(error: BaseException) -> Unavailable | None:
     if isinstance(error, DBAPIError):
         return _of_driver(error)
     return _of_driver_itself(error) if type(error).__module__.startswith(_DRIVERS) else None
+
+
+def is_denied(error: DBAPIError) -> bool:
+    """Return whether the database user lacks the right to a statement."""
+    state, number, _ = _facts(cast("BaseException | None", error.orig))
+    return state == "42501" or number in _DENIED_NUMBERS
 
 
 def at_first_contact(url: URL, error: BaseException) -> RefractError | None:

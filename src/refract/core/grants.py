@@ -11,26 +11,38 @@ Server = Literal["postgresql", "mysql"]
 Account = Literal["web", "redirect", "ingest"]
 ACCOUNTS: tuple[Account, ...] = ("web", "redirect", "ingest")
 
+VERSION_TABLE = "alembic_version"
+"""Every role compares its code with the schema."""
 READ_WRITE = "SELECT, INSERT, UPDATE, DELETE"
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """Users `PREFIX_web` (web and worker), `PREFIX_redirect` (only reads) and `PREFIX_ingest` (clicks and nothing else)."""
+    """Users `PREFIX_web` (web and worker), `PREFIX_redirect` (reads what redirects need) and `PREFIX_ingest` (clicks and nothing else)."""
 
     server: Server
     database: str
     tables: Sequence[str]
+    redirect_tables: Sequence[str]
     ingest_tables: Sequence[str]
     prefix: str = "refract"
     host: str = "%"
 
     def statements(self, passwords: dict[Account, str] | None = None) -> Iterator[str]:
-        """Safe to run again. Without passwords the users stay as they are, or are made unable to sign in until they get one."""
+        """Safe to run again. Without passwords the users stay as they are, or are made unable to sign in until they get one.
+
+        Rights are taken away and given anew, on PostgreSQL in one transaction. MariaDB has none for rights: it commits each statement.
+        """
         for account in ACCOUNTS:
             yield from self._user(account, (passwords or {}).get(account))
         for account in ACCOUNTS:
             yield from self._rights(account)
+
+    def script(self, passwords: dict[Account, str] | None = None) -> Iterator[str]:
+        """Return the statements for a terminal of the server itself, which knows no transaction unless told."""
+        yield from (("BEGIN",) if self.server == "postgresql" else ())
+        yield from self.statements(passwords)
+        yield from (("COMMIT",) if self.server == "postgresql" else ())
 
     def _user(self, account: Account, password: str | None) -> Iterator[str]:
         name = f"{self.prefix}_{account}"
@@ -56,7 +68,7 @@ class Grants:
         yield f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {user}"
         yield f"GRANT CONNECT ON DATABASE {_double(self.database)} TO {user}"
         yield f"GRANT USAGE ON SCHEMA public TO {user}"
-        yield f"GRANT SELECT ON {_joined(map(_double, self.tables))} TO {user}"
+        yield f"GRANT SELECT ON {_joined(map(_double, self._read(account)))} TO {user}"
         if written := self._written(account):
             yield f"GRANT {READ_WRITE} ON {_joined(map(_double, written))} TO {user}"
             yield f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {user}"
@@ -64,9 +76,13 @@ class Grants:
     def _mysql(self, account: Account) -> Iterator[str]:
         user, database = self._mysql_user(account), _backtick(self.database)
         yield f"REVOKE ALL PRIVILEGES, GRANT OPTION FROM {user}"
-        yield f"GRANT SELECT ON {database}.* TO {user}"
-        for table in self._written(account):
-            yield f"GRANT {READ_WRITE} ON {database}.{_backtick(table)} TO {user}"
+        written = self._written(account)
+        for table in self._read(account):
+            yield f"GRANT {READ_WRITE if table in written else 'SELECT'} ON {database}.{_backtick(table)} TO {user}"
+
+    def _read(self, account: Account) -> Sequence[str]:
+        chosen = {"web": self.tables, "ingest": self.ingest_tables, "redirect": self.redirect_tables}[account]
+        return [*chosen, *(() if VERSION_TABLE in chosen else (VERSION_TABLE,))]
 
     def _written(self, account: Account) -> Sequence[str]:
         return {"web": self.tables, "ingest": self.ingest_tables, "redirect": ()}[account]

@@ -20,6 +20,21 @@ from refract.web import models as web
 metadata = Model.metadata
 
 
+def redirect_tables() -> list[str]:
+    """Return what a redirect node reads: names and what they lead to, who may follow a secure link, and how far its clicks are stored.
+
+    Neither the library nor the audit log, jobs, one-time links or visitors' salts.
+    """
+    read: list[type[Model]] = [
+        *(names.Name, links.Link, links.LinkOwner, links.LinkShare, links.LinkTotals, links.FeedEntry),
+        *(links_safety.BlockedDomain, links_safety.BlockEpoch),
+        *(lists.LinkList, lists.ListEntry),
+        *(identity.User, identity.ApiKey, identity.BrowserSession, identity.IssuerDocuments),
+        *(analytics.ListTotals, analytics.SpoolCheckpoint),
+    ]
+    return sorted(model.__tablename__ for model in read)
+
+
 def ingest_tables() -> list[str]:
     """What the ingester writes: clicks, roll-ups and checkpoints, and the totals of links."""
     clicks = {str(mapper.local_table) for mapper in Model.registry.mappers if mapper.class_.__module__.startswith("refract.analytics.")}
@@ -42,6 +57,7 @@ __all__ = [
     "lists",
     "metadata",
     "names",
+    "redirect_tables",
     "tags",
     "web",
 ]
