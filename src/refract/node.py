@@ -11,6 +11,7 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from refract.analytics.node_metrics import NodeMetrics
 from refract.analytics.spool_reader import has_ingester
 from refract.core.errors import StoreFull, Unavailable
 from refract.core.redis import Redis, shared_redis
@@ -59,8 +60,9 @@ class Node:
         self.rt = rt
         self.engine = _engine(rt) if rt.settings.role not in ("worker", "ingest") else None
         self.vitals = Vitals(rt, _probes(self.engine), self._problems)
-        if rt.settings.role in ("all", "worker"):
+        if rt.settings.role in ("all", "web", "worker"):  # web too: when all workers are dead, somebody must say that jobs wait
             self.vitals.before_metrics = partial(observe, rt)
+        rt.metrics.registry.register(NodeMetrics(rt.settings))
         self._traces = _traces(rt) if rt.settings.otlp_url is not None else None
         self._surroundings = Surroundings(_traced(self.application(), self._traces), rt)
         self._log = structlog.get_logger("refract.node")

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from refract.analytics.archive_models import ArchiveFile
 from refract.core.runtime import Runtime
-from refract.transfer.backup import ArchiveAbsent, back_up, check, mark_backup, marker_path
+from refract.transfer.backup import ArchiveAbsent, back_up, check, mark_backup
 from refract.transfer.manifest import ArchiveLeftOut
 from refract.transfer.restore import restore
 from tests.serving import refract
@@ -90,7 +90,7 @@ async def test_a_killed_backup_is_swept_by_the_next_and_a_living_one_is_not(full
 
 @one_database
 async def test_a_backup_leaves_its_time_behind(full: Runtime, tmp_path: Path) -> None:
-    marker = marker_path(full.settings)
+    marker = full.settings.backup_marker
     assert not marker.exists()
     mark_backup(full.settings, tmp_path / "backup.zip")
 

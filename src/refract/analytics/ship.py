@@ -81,6 +81,8 @@ class Shipper:
         self._ways: dict[int, Way] = {}
         self._asked = float("-inf")
         self._shipped = rt.metrics.counter("refract_clicks_shipped", "Clicks that were put on the stream, those sent again included")
+        self._lag = rt.metrics.gauge("refract_ship_lag_seconds", "How long clicks of this node have been waiting for a worker")
+        self._caught_up: float | None = None  # until this process is the one that ships
         self._log = structlog.get_logger("refract.ship")
 
     async def run(self) -> None:
@@ -95,8 +97,14 @@ class Shipper:
 
     async def _round(self) -> bool:
         """False: somebody else should have a try at this directory."""
+        now = self._rt.clock.monotonic()
+        self._caught_up = now if self._caught_up is None else self._caught_up
+        self._lag.set(now - self._caught_up)
         try:
             await self.ship_all()
+            if not any(way.under_way for way in self._ways.values()):
+                self._caught_up = self._rt.clock.monotonic()
+                self._lag.set(0)
             await asyncio.sleep(LOOK_SECONDS)
         except RedisAway:
             if self._instead is None:

@@ -109,7 +109,7 @@ def backup(
     try:
         backups.mark_backup(settings, path)
     except OSError as exc:
-        where = backups.marker_path(settings)
+        where = settings.backup_marker
         typer.secho(f"{where} could not be written ({exc.strerror}): alerts will not know of this backup.", fg="yellow", err=True)
     size = f"{path.stat().st_size:,} bytes"
     typer.echo(f"Wrote {manifest.rows:,} rows of {len(manifest.tables)} tables and {len(manifest.files)} files to {path} ({size}).")

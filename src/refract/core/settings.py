@@ -318,3 +318,8 @@ class Settings(BaseSettings):
     @property
     def effective_archive_dir(self) -> Path:
         return self.archive_dir or self.data_dir / "archive"
+
+    @property
+    def backup_marker(self) -> Path:
+        """A file whose time is that of the last good backup, beside the archived clicks: web and worker nodes share that directory."""
+        return self.effective_archive_dir / "last-backup"

@@ -44,8 +44,6 @@ from refract.transfer.store import count, lines, snapshot
 
 NEVER_RESTORED: Final = frozenset({"sessions", "signin_links"})
 """Credentials that a backup neither holds nor brings back: after a restore everyone signs in again."""
-MARKER: Final = "last-backup"
-"""A file beside the archived clicks whose time is that of the last good backup; workers and web nodes show it in /metrics."""
 _NOT_COPIED: Final = frozenset({"lock", "ingester.lock"})
 _DRAFT_SUFFIX: Final = ".refract-part"
 Progress = Callable[[str, int, int], None]
@@ -87,13 +85,9 @@ async def back_up(
 
 def mark_backup(settings: Settings, path: Path) -> None:
     """Record that a good backup was made just now."""
-    marker = marker_path(settings)
+    marker = settings.backup_marker
     marker.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     marker.write_text(f"{path.absolute()}\n")
-
-
-def marker_path(settings: Settings) -> Path:
-    return settings.effective_archive_dir / MARKER
 
 
 @contextlib.contextmanager
