@@ -47,7 +47,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Served
     """Web, worker and redirect nodes on one database. The worker stores the clicks of the redirect node."""
     home = tmp_path_factory.mktemp("fleet")
     url = f"sqlite:///{home}/shared.db"
-    shared = {"REFRACT_DATABASE_URL": url, "REFRACT_ARCHIVE_DIR": f"{home}/archive", "REFRACT_METRICS_TOKEN": TOKEN}
+    shared: dict[str, Any] = {"REFRACT_DATABASE_URL": url, "REFRACT_ARCHIVE_DIR": f"{home}/archive", "REFRACT_METRICS_TOKEN": TOKEN}
     assert refract("migrate", "--data-dir", f"{home}/web", **shared).returncode == 0
     outside = Outside(home / "web", database_url=url)
     outside.link("https://example.com/there", name="here")
