@@ -33,3 +33,16 @@ async def test_what_waits_or_runs_in_a_thread_is_not_counted() -> None:
 
     assert cpu.callbacks
     cpu.assert_below(0.02)
+
+
+async def test_what_the_block_does_itself_counts() -> None:
+    with measure_loop_cpu() as all_of_it:
+        _burn(0.03)
+    with measure_loop_cpu() as beginning:
+        _burn(0.03)
+        await asyncio.sleep(0)
+    with measure_loop_cpu() as end:
+        await asyncio.sleep(0)
+        _burn(0.03)
+
+    assert min(all_of_it.longest, beginning.longest, end.longest) >= 0.03

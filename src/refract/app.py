@@ -107,9 +107,7 @@ def build_api(rt: Runtime, vitals: Vitals | None = None) -> FastAPI:
         version=__version__,
         summary="One home for every link.",
         description=DESCRIPTION,
-        openapi_url="/api/openapi.json",
-        docs_url=None,
-        redoc_url=None,
+        openapi_url=None,  # `home.api_docs` serves it prepared
         redirect_slashes=False,  # the framework would send people to whatever host the request names
     )
     api.state.rt = rt

@@ -25,7 +25,7 @@ class ListPages:
             known = Headers(scope=scope).get("if-none-match", "")
             return await self._public.feed(found.id, wish.feed, edition, known) or Missing()
         if wish.view is View.CARD and not wish.extra:
-            return await self._public.card(found.id, edition) or Missing()
+            return await self._public.card(found.id, edition, self._surface.network(scope)) or Missing()
         if wish.view in (View.FOLLOW, View.PREVIEW) and not wish.extra.strip("/"):
             return await self._page(scope, await self._public.page(found.id, edition))
         if wish.view is View.FOLLOW:

@@ -108,7 +108,6 @@ ROWS: dict[str, Row] = {
     "GET /opensearch.xml": Row(OPEN),
     "GET /manifest.webmanifest": Row(OPEN),
     "GET /api/openapi.json": Row(OPEN),
-    "HEAD /api/openapi.json": Row(OPEN),
     # -- pages
     "GET /": Row(OPEN_READ),
     "GET /api/docs": Row(OPEN_READ),

@@ -1,7 +1,8 @@
 """Every answer of the slow path, read from the socket byte by byte."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -37,6 +38,7 @@ class World:
     clicks: list[int] = field(default_factory=list)
     kept: dict[bytes, str] = field(default_factory=dict)
     states: list[Any] = field(default_factory=list)
+    rt: Runtime | None = None
 
     async def record(self, scope: Scope, found: Found) -> None:
         assert scope["method"] == "GET"
@@ -48,6 +50,7 @@ class World:
 
     def app(self, data: Path, **settings: Any) -> ASGIApp:
         rt = Runtime(settings=make_settings(data, **settings), db=NOTHING, clock=self.clock, ids=NOTHING, secret=Secret(b"s" * 40))
+        self.rt = rt
         follow = Follow(rt, self.lookup, PlainSurface(), Hooks(self.record, self.fill, _list_page))
 
         async def noting(scope: Scope, receive: Any, send: Any) -> None:
@@ -55,6 +58,14 @@ class World:
             self.states.append(scope.get("state", {}).get("redirect", False))
 
         return noting
+
+    @asynccontextmanager
+    async def serving(self, data: Path, **settings: Any) -> AsyncIterator[Callable[[], Any]]:
+        """The application under uvicorn, closed with everything it has started."""
+        async with served(self.app(data, **settings)) as connect:
+            yield connect
+        if self.rt is not None:
+            await self.rt.close()
 
 
 async def _list_page(scope: Scope, found: Found, wish: Wish) -> ASGIApp | Leads | Dead | Missing:
@@ -75,7 +86,7 @@ def world() -> World:
 
 @pytest.fixture
 async def wire(world: World, tmp_path: Path) -> AsyncIterator[Wire]:
-    async with served(world.app(tmp_path)) as connect:
+    async with world.serving(tmp_path) as connect:
         yield await connect()
 
 

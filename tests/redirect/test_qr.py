@@ -3,16 +3,22 @@
 import re
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import segno
 
 from refract.core.clock import ManualClock
+from refract.core.runtime import Runtime
 from refract.redirect import qr
 from refract.redirect.errors import QrTooDense, QrTooLong
+from refract.web import renders
+from refract.web.renders import Renders
+from tests.client import on_sqlite
 from tests.conftest import START
-from tests.redirect.parts import link, served
+from tests.loop_cpu import measure_loop_cpu
+from tests.redirect.parts import link
 from tests.redirect.test_follow import World
 
 URL = "http://go.test/road-map"
@@ -90,16 +96,16 @@ def test_svg_draws_the_same_modules() -> None:
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(QrTooDense, match="at least 1"):
-        qr.png("http://go.test/" + "x" * 800, 64)
+    with pytest.raises(QrTooDense, match="at least 77 pixels"):
+        qr.png("http://go.test/" + "x" * 280, 64)
     with pytest.raises(QrTooLong):
-        qr.svg("x" * 3000)
+        qr.svg("x" * (qr.MAX_TEXT + 1))
 
 
 async def test_formats_over_http(tmp_path: Path) -> None:
     world = World(ManualClock(START))
     world.lookup.add(link("road-map", "https://example.com/"), link("gh", "https://gh.example/{1}"))
-    async with served(world.app(tmp_path)) as connect:
+    async with world.serving(tmp_path) as connect:
         wire = await connect()
         svg, png = await wire.ask("/Road_Map.qr"), await wire.ask("/road-map.QR?format=png&size=100")
         extra = await wire.ask("/gh.qr/core?format=PNG")
@@ -123,4 +129,43 @@ async def test_formats_over_http(tmp_path: Path) -> None:
             assert refused.status == 422
             assert "64 to 2048" in refused.json["detail"]
         assert (await wire.ask("/road-map.qr/%0a")).status == 404
+        dense = await wire.ask(f"/gh.qr/{'x' * 250}?format=png&size=64")
+        assert (dense.status, dense.json["code"]) == (422, "QR_TOO_DENSE")
+        assert "at least 73 pixels" in dense.json["detail"]
     assert world.clicks == []
+
+
+async def test_codes_are_drawn_outside_of_the_loop_kept_and_limited(tmp_path: Path) -> None:
+    """The finding: drawing took up to 150 ms of the event loop for each request, of any length, without limit."""
+    world = World(ManualClock(START))
+    world.lookup.add(link("gh", "https://gh.example/{1}"))
+    async with world.serving(tmp_path, renders_per_minute=9) as connect:
+        wire = await connect()
+        long = await wire.ask(f"/gh.qr/{'x' * 300}?format=png&size=2048")
+        assert (long.status, long.json["code"]) == (422, "QR_TOO_LONG")
+        assert (await wire.ask("/gh.qr/0")).status == 200
+        with measure_loop_cpu() as cpu:
+            for number in range(1, 9):
+                assert (await wire.ask(f"/gh.qr/{str(number) * 270}?format=png&size=2048")).status == 200
+            refused = await wire.ask("/gh.qr/more")
+            again = await wire.ask("/gh.qr/0")
+        cpu.assert_below()
+        assert (refused.status, again.status) == (429, 200), "what is kept costs nothing"
+        assert int(refused.header("retry-after")) > 0
+        world.clock.advance(60)
+        assert (await wire.ask("/gh.qr/more")).status == 200
+
+
+@on_sqlite
+async def test_images_are_kept_within_bounds(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renders, "MAX_IMAGES", 3)
+    kept = rt.part(Renders)
+    echo = replace(qr.DRAW_SVG, function="builtins:bytes")
+    for text in ("a", "b", "c", "a", "d"):
+        assert await kept.draw(echo, text, "net") == text.encode()
+    assert [key[1] for key in kept._kept] == ["c", "a", "d"]
+
+    monkeypatch.setattr(renders, "MAX_IMAGE_BYTES", 5)
+    await kept.draw(echo, "long", "net")
+    assert [key[1] for key in kept._kept] == ["d", "long"]
+    assert kept._size == 5

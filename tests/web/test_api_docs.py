@@ -9,6 +9,7 @@ from refract.core.runtime import Runtime
 from refract.web.reading import chapters, in_words
 from tests import make
 from tests.client import by_cookie, on_sqlite
+from tests.loop_cpu import measure_loop_cpu
 
 
 @on_sqlite
@@ -51,3 +52,35 @@ def test_values_are_described_in_words() -> None:
     assert in_words({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}, schemas) == "whole number, at least 1 or null"
     assert in_words({"type": "array", "items": {"$ref": "#/components/schemas/Colour"}}, schemas) == "list of one of red, blue"
     assert in_words({"type": "string", "format": "date-time"}, schemas) == "date and time"
+
+
+@on_sqlite
+async def test_it_is_prepared_once_compressed_and_answered_by_its_etag(client: AsyncClient) -> None:
+    """The finding: 58 ms for the page and 28 ms for the document (765 kB) on the event loop, for each stranger who asked."""
+    for path in ("/api/docs", "/api/openapi.json"):
+        first = await client.get(path)
+        assert first.headers["content-encoding"] == "gzip"
+        assert int(first.headers["content-length"]) < 100_000
+        with measure_loop_cpu() as cpu:
+            again = await client.get(path)
+            plain = await client.get(path, headers={"Accept-Encoding": "identity"})
+            known = await client.get(path, headers={"If-None-Match": first.headers["etag"]})
+        cpu.assert_below()
+        assert again.content == plain.content == first.content
+        assert "content-encoding" not in plain.headers
+        assert (known.status_code, known.content) == (304, b"")
+
+
+@on_sqlite
+async def test_it_is_built_outside_of_the_loop(client: AsyncClient, rt: Runtime) -> None:
+    async with rt.db.write() as session:
+        browser = by_cookie(rt, await make.cookie(session, rt, await make.person(session, rt)))
+    await client.get("/", headers=browser)
+    await client.get("/")
+
+    with measure_loop_cpu() as cpu:
+        for path in ("/api/docs", "/api/openapi.json"):
+            await client.get(path)
+            assert "Sign out" in (await client.get("/api/docs", headers=browser)).text
+
+    cpu.assert_below()

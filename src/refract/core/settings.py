@@ -113,6 +113,9 @@ class Settings(BaseSettings):
     reports_per_hour: Limit = 20
     """Abuse reports that one client network may send in an hour."""
 
+    renders_per_minute: Limit = 120
+    """QR codes, share images and feeds that one client network may have made in a minute. Images that are kept ready do not count."""
+
     # -- people without an account
     anonymous_lists: Literal["off", "draft", "publish"] | None = None
     """What people without an account may do with lists: nothing (`off`), compose them (`draft`; publishing needs an account), or

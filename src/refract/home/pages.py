@@ -1,4 +1,4 @@
-"""`/`: what Refract is, or what is mine; and the API for people."""
+"""`/`: what Refract is, or what is mine."""
 
 from typing import Annotated
 
@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from refract.analytics.pages import today
 from refract.core.page import Cursors
-from refract.home import browser, omnibox, sharing
-from refract.identity.actors import MaybeActor, MaybeReader
+from refract.home import api_docs, browser, omnibox, sharing
+from refract.identity.actors import MaybeReader
 from refract.identity.rendering import respond
 from refract.library.queries import count_pending
 from refract.links import pages as link_pages
@@ -16,7 +16,6 @@ from refract.lists.access import Who
 from refract.lists.creators import made_before
 from refract.lists.models import ListStatus
 from refract.lists.queries import page_of_lists
-from refract.web.reading import chapters
 from refract.web.toolkit import Rt, page_router
 
 router = page_router()
@@ -51,12 +50,4 @@ async def start(request: Request, actor: MaybeReader, rt: Rt, created: Annotated
     )
 
 
-@router.get("/api/docs")
-async def api_docs(request: Request, actor: MaybeActor) -> Response:
-    """The OpenAPI document as a page."""
-    document = request.app.openapi()
-    paragraphs = [" ".join(one.split()).replace("`", "") for one in document["info"]["description"].split("\n\n")]
-    return respond(request, actor, "api_docs.html", page_title="API", chapters=chapters(document), paragraphs=paragraphs)
-
-
-ROUTERS = (router, omnibox.router, browser.router, sharing.router)
+ROUTERS = (router, api_docs.router, omnibox.router, browser.router, sharing.router)

@@ -14,7 +14,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from refract.core.extraction.tasks import ExtractionTask
 from refract.lists.palettes import COLOURS, Palette
+
+DRAW_CARD: Final = ExtractionTask("card", "refract.lists.card:draw_card", cpu_seconds=2, wall_seconds=20.0, max_output=1024 * 1024)
 
 WIDTH: Final = 1200
 HEIGHT: Final = 630
@@ -94,7 +97,11 @@ def faces() -> dict[str, Face]:
     return found
 
 
-@lru_cache(maxsize=64)
+def draw_card(body: bytes, *, address: str, facts: str, palette: Palette) -> bytes:
+    """Draw the picture of the list whose title is `body`. Runs in the extraction process."""
+    return draw(body.decode(), address, facts, palette)
+
+
 def draw(title: str, address: str, facts: str, palette: Palette) -> bytes:
     """The picture. A title in letters that we do not have gives way to the address, which is always plain."""
     large, small = faces()["large"], faces()["small"]

@@ -1,6 +1,5 @@
 """A published list for everybody: its page, its feeds, its picture, and where its entries lead. Three questions at most with its name."""
 
-import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from refract.lists.feeds import FEEDS, NO_TITLE, addresses, title_of
 from refract.lists.models import LinkList
 from refract.lists.queries import Published
 from refract.lists.shown import Line, State, address_of, lines, palette_of, public
+from refract.web.renders import Renders
 
 KEPT = "public, max-age=60"
 _NO_INDEX = {"X-Robots-Tag": "noindex"}
@@ -90,7 +90,7 @@ class Public:
             return Response(status_code=304, headers=headers)
         return Response(body, headers=headers, media_type=f"{media_type}; charset=utf-8")
 
-    async def card(self, holder: int, edition: int | None) -> Response | None:
+    async def card(self, holder: int, edition: int | None, network: str) -> Response | None:
         """The picture that stands beside a link to the list elsewhere. Anybody may show it."""
         async with self._rt.db.read() as session:
             about = await queries.published(session, holder, edition)
@@ -100,7 +100,8 @@ class Public:
         found = about.seen.found
         address = f"{self._base.split('://', 1)[-1]}/{found.slug}"
         facts = f"{count} {'link' if count == 1 else 'links'}"
-        picture = await asyncio.to_thread(card.draw, found.title or "", address, facts, palette_of(found))
+        given = {"address": address, "facts": facts, "palette": palette_of(found)}
+        picture = await self._rt.part(Renders).draw(card.DRAW_CARD, found.title or "", network, **given)
         headers = {"Cache-Control": KEPT, "Cross-Origin-Resource-Policy": "cross-origin", **robots_headers(found)}
         return Response(picture, headers=headers, media_type="image/png")
 

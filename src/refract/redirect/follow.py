@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from refract.core.errors import RefractError, Unavailable
+from refract.core.extraction.tasks import TaskRefused
 from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.identity.errors import SignInNeeded
@@ -25,6 +26,8 @@ from refract.redirect.errors import (
     LinkGone,
     NoSuchLink,
     PathDoesNotFit,
+    QrTooDense,
+    QrTooLong,
 )
 from refract.redirect.hooks import Hooks, ListPage, Surface
 from refract.redirect.resolve import (
@@ -47,6 +50,7 @@ from refract.redirect.wish import View, raw_path_of, read_wish
 from refract.web import returning
 from refract.web.limits import RateLimited
 from refract.web.problems import MethodNotAllowed, problem_headers, problem_response, wants_page
+from refract.web.renders import Renders
 from refract.web.shared_limits import SharedBuckets
 
 STALE_SECONDS = 0.25
@@ -149,7 +153,7 @@ class _Request:
             case Leads(found, href):
                 return await self._redirect(found, href)
             case Shows(found, href):
-                return await self._preview(found, href) if self._wish.view is View.PREVIEW else self._qr(found)
+                return await self._preview(found, href) if self._wish.view is View.PREVIEW else await self._qr(found)
             case Listed(found) if self._follow.hooks.lists is not None:
                 return await self._listed(found, self._follow.hooks.lists)
             case SignInFirst():
@@ -163,7 +167,7 @@ class _Request:
 
     async def _listed(self, found: Found, lists: ListPage) -> ASGIApp:
         if self._wish.view is View.QR and not self._wish.extra:
-            return self._qr(found)
+            return await self._qr(found)
         answer = await lists(self._scope, found, self._wish)
         return await self._respond(answer) if isinstance(answer, Leads | Dead | Missing) else answer
 
@@ -209,16 +213,22 @@ class _Request:
             manage_url=await self._surface.manage_url(await self._who(), found),
         )
 
-    def _qr(self, found: Found) -> Response:
+    async def _qr(self, found: Found) -> Response:
         asked = QueryParams(self._scope["query_string"])
         kind, size = asked.get("format", "svg").lower(), asked.get("size", "512")
         if kind not in ("svg", "png") or not (size.isascii() and size.isdigit() and qr.LEAST <= int(size[:9]) <= qr.MOST):
             raise BadQrFormat(least=qr.LEAST, most=qr.MOST)
-        keep = {"Cache-Control": "no-store" if found.secure else "private, max-age=300"}
         text = self._short_url(found)
-        if kind == "png":
-            return Response(qr.png(text, int(size)), headers=keep, media_type="image/png")
-        return Response(qr.svg(text), headers=keep, media_type="image/svg+xml")
+        if len(text) > qr.MAX_TEXT:
+            raise QrTooLong
+        renders, network = self._rt.part(Renders), self._surface.network(self._scope)
+        keep = {"Cache-Control": "no-store" if found.secure else "private, max-age=300"}
+        if kind == "svg":
+            return Response(await renders.draw(qr.DRAW_SVG, text, network), headers=keep, media_type="image/svg+xml")
+        try:
+            return Response(await renders.draw(qr.DRAW_PNG, text, network, size=int(size)), headers=keep, media_type="image/png")
+        except TaskRefused as exc:
+            raise QrTooDense(least=exc.details["least"]) from exc
 
     def _short_url(self, found: Found) -> str:
         extra = f"/{self._wish.extra}" if self._wish.extra else ""

@@ -1,11 +1,13 @@
-"""QR codes of short URLs: SVG that scales, or a PNG of exactly the size that was asked for."""
+"""QR codes of short URLs: SVG that scales, or a PNG of exactly the size that was asked for. Drawn in an extraction process."""
 
 import io
 import struct
 import zlib
+from typing import cast
 
 import segno
 
+from refract.core.extraction.tasks import ExtractionTask, TaskRefused
 from refract.redirect.errors import QrTooDense, QrTooLong
 
 QUIET = 4
@@ -13,14 +15,31 @@ QUIET = 4
 
 LEAST = 64
 MOST = 2048
+MAX_TEXT = 300
+"""Characters of an address. A code of more cannot be read from paper, and takes a tenth of a second to draw."""
+
+DRAW_SVG = ExtractionTask("qr_svg", "refract.redirect.qr:draw_svg", cpu_seconds=2, wall_seconds=20.0, max_output=64 * 1024)
+DRAW_PNG = ExtractionTask("qr_png", "refract.redirect.qr:draw_png", cpu_seconds=2, wall_seconds=20.0, max_output=1024 * 1024)
+
+
+def draw_svg(body: bytes) -> bytes:
+    """Draw the text in `body`. Runs in the extraction process."""
+    return svg(body.decode())
+
+
+def draw_png(body: bytes, *, size: int) -> bytes:
+    """Draw the text in `body`; refuses with the least size that it would need. Runs in the extraction process."""
+    try:
+        return png(body.decode(), size)
+    except QrTooDense as exc:
+        raise TaskRefused(exc.code, least=cast("int", exc.facts["least"])) from exc
 
 
 def qr_code(text: str) -> segno.QRCode:
     """Error correction M: a quarter of it may be dirty, and it is still small."""
-    try:
-        return segno.make_qr(text, error="m", boost_error=False)
-    except segno.DataOverflowError as wrong:
-        raise QrTooLong from wrong
+    if len(text) > MAX_TEXT:
+        raise QrTooLong
+    return segno.make_qr(text, error="m", boost_error=False)
 
 
 def svg(text: str) -> bytes:

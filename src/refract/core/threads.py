@@ -1,0 +1,31 @@
+"""A few threads for work that is long for the event loop but needs the server's own data."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from refract.core.runtime import Runtime
+
+MAX_THREADS = 2
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+class WorkThreads:
+    """At most `MAX_THREADS` at a time in this process; the rest waits.
+
+    Apart from asyncio's own executor, so that a crowd of such work does not keep host names from being looked up. The
+    interpreter switches between threads every few milliseconds: use it for Python code, not for one long call into C.
+    """
+
+    def __init__(self, _rt: Runtime) -> None:
+        self._executor = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="work")
+
+    async def run(self, function: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        """Call a function in one of the threads."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, partial(function, *args, **kwargs))
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=False, cancel_futures=True)
