@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from tests.corpus.urls import ACCEPTED
 from tests.redirect.parts import MemoryLookup, PlainSurface, Wire, link, served
 
 HTML = "text/html,application/xhtml+xml"
-NOTHING: Any = None
+NOTHING: Any = SimpleNamespace()
 
 
 @dataclass

@@ -40,9 +40,9 @@ async def test_the_example_for_the_terminal_is_whole(app: Application) -> None:
 
     assert create.curl == (
         """curl -X POST -H "X-API-Key: $REFRACT_KEY" -H 'Content-Type: application/json' """
-        """-d '{"name": "Blog automation"}' http://go.test/api/v1/keys"""
+        """-d '{"name": "Blog automation", "expires_at": "2027-01-31T12:00:00Z"}' http://go.test/api/v1/keys"""
     )
-    assert create.scope == "write"
+    assert create.scope == "account"
 
 
 def test_values_are_described_in_words() -> None:
