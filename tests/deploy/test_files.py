@@ -47,15 +47,74 @@ def test_every_setting_that_is_named_exists() -> None:
     assert len(named) > 10
 
 
-def test_the_compose_file_can_be_read_and_has_every_role() -> None:
-    told: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+def compose(name: str) -> dict[str, Any]:
+    told: dict[str, Any] = yaml.safe_load((DEPLOY / name).read_text())
+    return told
 
-    roles = {service.get("environment", {}).get("REFRACT_ROLE") for service in told["services"].values()}
-    assert {"web", "redirect", "worker"} <= roles
+
+@pytest.mark.parametrize("name", ["compose.yaml", "compose.one.yaml"])
+def test_compose_files_name_what_exists_and_bound_what_runs(name: str) -> None:
+    told = compose(name)
+
     for service in told["services"].values():
+        assert "mem_limit" in service
+        assert set(service["networks"]) <= set(told["networks"])
         for volume in service.get("volumes", []):
             source = volume.split(":")[0]
             assert source in told["volumes"] or (DEPLOY / source).is_file(), volume
+        if service.get("image") == "refract":
+            assert service["read_only"]
+            assert service["cap_drop"] == ["ALL"]
+
+
+def test_the_fleet_shares_its_archive_and_trusts_its_front_alone() -> None:
+    """Each role had its own directory: exports of old clicks broke and backups left them out. All of 172.16.0.0/12 was trusted."""
+    services = compose("compose.yaml")["services"]
+    roles = {service["environment"]["REFRACT_ROLE"]: service for name, service in services.items() if name in ("web", "redirect", "worker")}
+
+    assert set(roles) == {"web", "redirect", "worker"}
+    for name in ("web", "worker", "backup"):
+        given = services[name]
+        assert f"archive:{given['environment']['REFRACT_ARCHIVE_DIR']}" in given["volumes"]
+    front = services["front"]["networks"]["inside"]["ipv4_address"]
+    for service in roles.values():
+        assert service["environment"]["REFRACT_TRUSTED_PROXIES"] == f"{front}/32"
+    users = {role: service["environment"]["REFRACT_DATABASE_URL"].split("://")[1].split(":")[0] for role, service in roles.items()}
+    assert users == {"web": "refract_web", "worker": "refract_web", "redirect": "refract_redirect"}
+    assert compose("compose.yaml")["networks"]["inside"]["internal"]
+    assert services["redirect"]["networks"] == ["inside"]
+    assert "ports" not in services["postgresql"]
+    assert "requirepass" in " ".join(services["redis"]["command"])
+
+
+def test_the_fronts_agree_on_who_answers_what() -> None:
+    nginx, caddy = (DEPLOY / "nginx/refract_locations.conf").read_text(), (DEPLOY / "caddy/Caddyfile").read_text()
+    (folders,) = re.findall(r"\^/\(([^)]+)\)\(/\|\$\)", nginx)
+    (files,) = re.findall(r"\^/\(([^)]+)\)\$", nginx)
+    (web,) = re.findall(r"@web path (.*)", caddy)
+
+    wanted = {name.replace("\\", "") for name in (*folders.split("|"), *files.split("|"), "")}
+    assert {path.removeprefix("/").removesuffix("/*") for path in web.split()} == wanted
+    for inside in ("/metrics", "/ready"):
+        assert inside in re.findall(r"@inside path (.*)", caddy)[0].split()
+
+
+def test_units_share_the_archive_and_tell_of_a_failed_backup() -> None:
+    units = {path.name: path.read_text() for path in (DEPLOY / "systemd").iterdir()}
+
+    for name in ("refract@.service", "refract-backup.service"):
+        assert "REFRACT_ARCHIVE_DIR=/var/lib/refract/archive" in units[name]
+        assert "refract/archive" in re.findall(r"StateDirectory=(.*)", units[name])[0].split()
+    assert "OnFailure=refract-alert@%n.service" in units["refract-backup.service"]
+    for name in ("refract.service", "refract@.service"):
+        for line in (
+            "SystemCallFilter=@system-service",
+            "ProtectProc=invisible",
+            "RestrictSUIDSGID=yes",
+            "MemoryMax=2G",
+            "ProtectClock=yes",
+        ):
+            assert line in units[name].splitlines(), (name, line)
 
 
 @pytest.mark.parametrize("unit", sorted(path.name for path in (DEPLOY / "systemd").iterdir()))
@@ -142,7 +201,8 @@ def test_the_front_sends_everybody_where_they_belong(tmp_path: Path) -> None:
                 told = httpx.get(f"{redirect.url}/metrics").text
                 assert "refract_clicks_kept_total 3.0" in told, "the redirect node answers for links and for lists"
                 assert "refract_clicks_kept_total 0.0" in httpx.get(f"{web.url}/metrics").text
-                assert client.get("/metrics").status_code == 404
+                assert [client.get(path).status_code for path in ("/metrics", "/ready", "/METRICS")] == [404] * 3
+                assert client.get("/health").status_code == 200
         finally:
             front.terminate()
             front.wait(10)
@@ -165,7 +225,10 @@ def _front(home: Path, nginx: str, ports: dict[str, int], port: int, secure: int
         capture_output=True,
     )
     text = (place / "refract.conf").read_text().replace("/etc/letsencrypt/live/go.example.com", str(place))
-    text = text.replace("listen 80;", f"listen 127.0.0.1:{port};").replace("listen 443 ssl", f"listen 127.0.0.1:{secure} ssl")
+    text = text.replace("listen 80;", f"listen 127.0.0.1:{port};").replace("listen 443 ssl;", f"listen 127.0.0.1:{secure} ssl;")
+    text = re.sub(r"listen \[::\]:.*;\n", "", text)
+    if not _knows_http2(nginx):
+        text = re.sub(r"http2 on;.*\n", "", text)
     for old, new in ports.items():
         text = text.replace(f"127.0.0.1:{old} ", f"127.0.0.1:{new} ")
     (place / "refract.conf").write_text(text)
@@ -177,6 +240,11 @@ def _front(home: Path, nginx: str, ports: dict[str, int], port: int, secure: int
     tried = subprocess.run([nginx, "-p", place, "-c", place / "nginx.conf", "-t"], capture_output=True, text=True, check=False)
     assert tried.returncode == 0, tried.stderr
     return subprocess.Popen([nginx, "-p", place, "-c", place / "nginx.conf"])
+
+
+def _knows_http2(nginx: str) -> bool:
+    told = subprocess.run([nginx, "-v"], capture_output=True, text=True, check=True).stderr
+    return tuple(map(int, re.findall(r"\d+", told)[:3])) >= (1, 25, 1)
 
 
 def _wait(port: int) -> None:
