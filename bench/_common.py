@@ -69,7 +69,7 @@ def ask(url: str, paths: Iterable[str]) -> int:
     redirects = 0
     with socket.create_connection((parts.hostname or "", parts.port or 80)) as wire, wire.makefile("rb") as answers:
         for path in paths:
-            wire.sendall(f"GET {path} HTTP/1.1\r\nHost: bench\r\nUser-Agent: {AGENT}\r\n\r\n".encode())
+            wire.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {AGENT}\r\n\r\n".encode())
             redirects += answers.readline().split()[1][:1] == b"3"
             length = 0
             while (line := answers.readline().strip().lower()) != b"":

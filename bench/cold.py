@@ -39,7 +39,7 @@ async def load(url: str, links: int, rate: int, seconds: int) -> list[float]:
 
     async def one(due: float, number: int) -> None:
         reader, writer = await free.get()
-        writer.write(f"GET /s{number} HTTP/1.1\r\nHost: bench\r\nUser-Agent: {AGENT}\r\n\r\n".encode())
+        writer.write(f"GET /s{number} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {AGENT}\r\n\r\n".encode())
         head = await reader.readuntil(b"\r\n\r\n")
         found.append((time.perf_counter() - due) * 1000)
         if not head.startswith(b"HTTP/1.1 302"):

@@ -21,7 +21,8 @@ from refract.analytics.spool import Spool
 from refract.redirect import answer
 from refract.redirect.lane import Lane
 from refract.redirect.table import Entry, Table
-from refract.redirect.traffic import STATE, Traffic
+from refract.redirect.traffic import Traffic
+from refract.web.connections import STATE
 
 REQUEST = f"GET /s77 HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nUser-Agent: {AGENT}\r\nReferer: {REFERRER}\r\n\r\n".encode()
 NUMBER = 20_000
@@ -78,7 +79,7 @@ async def measure() -> None:
         spool = Spool(Path(directory), node="bench", segment_bytes=1 << 20)
         table = Table(100)
         table.fill(b"/s77", Entry(10**17, 1, answer.head(302, b"https://example.com/article/77")), table.now())
-        traffic = Traffic(table, spool)
+        traffic = Traffic(table, spool, hosts={b"127.0.0.1:8000"})
         config = Config(nobody, ws="none", lifespan="off", log_config=None)
         lane = Lane(config, ServerState(), {STATE: traffic}, asyncio.get_running_loop())
         lane.connection_made(cast("Any", Nowhere()))

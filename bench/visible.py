@@ -27,7 +27,7 @@ BAR = 5.0
 LINKS = 50
 CONNECTIONS = 8
 UNLIMITED: dict[str, Any] = {"key_requests_per_hour": "unlimited", "creates_per_hour": "unlimited"}
-_REQUEST = "GET /{} HTTP/1.1\r\nHost: bench\r\nUser-Agent: " + AGENT + "\r\n\r\n"
+_REQUEST = "GET /{} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: " + AGENT + "\r\n\r\n"
 
 
 async def _prepare(settings: Settings, probes: int) -> tuple[str, list[int]]:

@@ -134,7 +134,7 @@ def get(path: str, *headers: str) -> bytes:
 
 
 def request(method: str, path: str, body: bytes = b"", *headers: str) -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", "host: proof", *headers]
+    lines = [f"{method} {path} HTTP/1.1", "host: localhost", *headers]
     if body or method in ("POST", "PUT", "PATCH"):
         lines += ["content-type: application/json", f"content-length: {len(body)}"]
     return "\r\n".join([*lines, "", ""]).encode() + body

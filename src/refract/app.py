@@ -7,6 +7,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -43,6 +44,7 @@ from refract.redirect.surface import WebSurface
 from refract.web import assets, health, returning
 from refract.web.openapi import describe
 from refract.web.problems import (
+    ClientGone,
     InternalError,
     MethodNotAllowed,
     NoSuchPage,
@@ -127,6 +129,7 @@ def build_api(rt: Runtime, vitals: Vitals | None = None) -> FastAPI:
     api.add_exception_handler(RefractError, _refused)
     api.add_exception_handler(RequestValidationError, _refused)
     api.add_exception_handler(HTTPException, _refused)
+    api.add_exception_handler(ClientDisconnect, _refused)
     api.add_exception_handler(Exception, _refused)
     return api
 
@@ -265,6 +268,8 @@ def _word_for(request: Request, error: Exception) -> RefractError:
             if not request.url.path.startswith("/api/") and any(one["loc"][:1] == ("path",) for one in error.errors()):
                 return NoSuchPage()  # an address with something else where an id belongs is nobody's
             return from_validation(error)
+        case ClientDisconnect():
+            return ClientGone()
         case HTTPException():
             word = from_http(error, request)
             if isinstance(word, MethodNotAllowed):

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from refract.analytics.node_metrics import NodeMetrics
 from refract.analytics.spool_reader import has_ingester
+from refract.core.address import TrustedProxies
 from refract.core.errors import StoreFull, Unavailable
 from refract.core.redis import Redis, shared_redis
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
 from refract.identity.usage import KeyUsage
 from refract.jobs.metrics import observe
+from refract.web.connections import STATE, Limits, OpenConnections
 from refract.web.headers import Surroundings
 from refract.web.problems import NoSuchPage, problem_response
+from refract.web.protocol import BoundedProtocol
 from refract.web.vitals import Probe, Vitals, is_vital
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class Node:
             self.vitals.before_metrics = partial(observe, rt)
         rt.metrics.registry.register(NodeMetrics(rt.settings))
         self._traces = _traces(rt) if rt.settings.otlp_url is not None else None
+        self.connections = self.engine.traffic if self.engine is not None else _connections(rt)
         self._surroundings = Surroundings(_traced(self.application(), self._traces), rt)
         self._log = structlog.get_logger("refract.node")
 
@@ -78,7 +81,7 @@ class Node:
     def protocol(self) -> type[asyncio.Protocol]:
         """What speaks HTTP on a connection."""
         if self.engine is None:
-            return HttpToolsProtocol
+            return BoundedProtocol
         from refract.redirect.lane import Lane  # noqa: PLC0415 - a worker has no lane
 
         return Lane
@@ -86,13 +89,12 @@ class Node:
     @property
     def connection_state(self) -> Mapping[str, Any]:
         """What every connection is handed."""
-        return self.engine.connection_state if self.engine is not None else {}
+        return {STATE: self.connections}
 
     def stopping(self) -> None:
         """No new traffic should come here, and what is open should close with its next answer."""
         self.vitals.stopping = self._surroundings.closing = True
-        if self.engine is not None:
-            self.engine.traffic.draining = True
+        self.connections.draining = True
 
     async def loaded(self) -> None:
         """Wait until everything is answered that this role answers."""
@@ -112,6 +114,9 @@ class Node:
         async with AsyncExitStack() as open_parts:
             if self.engine is not None:
                 await open_parts.enter_async_context(self.engine.running())
+            else:
+                self.connections.start()
+                open_parts.callback(self.connections.stop)
             if self._traces is not None:
                 await open_parts.enter_async_context(self.beside("traces", self._traces.run))
             yield
@@ -200,6 +205,14 @@ class Bare:
             await self._redirects(scope, receive, send)
         else:
             await problem_response(NoSuchPage())(scope, receive, send)
+
+
+def _connections(rt: Runtime) -> OpenConnections:
+    return OpenConnections(
+        proxies=TrustedProxies(rt.settings.trusted_proxies),
+        limits=Limits(connections_per_network=rt.settings.connections_per_network),
+        count_refusal=rt.metrics.refused,
+    )
 
 
 def _engine(rt: Runtime) -> "Engine":

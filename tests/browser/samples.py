@@ -22,7 +22,7 @@ from refract.links.safety_models import BlockedDomain
 from refract.lists.palettes import NAMES
 from refract.tags.models import Tag
 from refract.web.reading import Chapter, Field, Operation, Refusal
-from refract.web.vitals import Alive, Dependency, Readiness
+from refract.web.vitals import Dependency, ReadinessDetail
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 HOSTILE = '"><script>alert(1)</script>'
@@ -331,7 +331,7 @@ TAGS_PAGE: dict[str, Any] = {
     "wrong": None,
     "next_url": None,
 }
-READY = Readiness(
+READY = ReadinessDetail(
     status="degraded",
     version="0.1.0",
     dependencies={
@@ -663,17 +663,14 @@ PAGES: dict[str, Page] = {
     "search-nothing": page("search.html", "Search", SAM, path="/app/search", q="x", groups=[], most=10),
     "tags-empty": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="", **TAGS_PAGE),
     "tags-nothing-found": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="x", **TAGS_PAGE),
-    "admin": page(
-        "admin.html", "Admin", ADA, path="/app/admin", alive=Alive(version="0.1.0"), figures=Figures(9, 1, 0, 9, 9, 9, 9, ()), **ADMIN
-    ),
+    "admin": page("admin.html", "Admin", ADA, path="/app/admin", figures=Figures(9, 1, 0, 9, 9, 9, 9, ()), **ADMIN),
     "admin-drift": page(
         "admin.html",
         "Admin",
         ADA,
         path="/app/admin",
-        alive=Alive(version="0.1.0", problems=["The disk is nearly full."]),
         figures=Figures(9, 1, 3, 8, 9, 9, 9, ("x.bad",)),
-        **ADMIN,
+        **ADMIN | {"readiness": READY.model_copy(update={"problems": ["The disk is nearly full."]})},
     ),
     "admin-jobs": page("admin_jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=KINDS, dead=[DEAD], **JOBS),
     "admin-jobs-none": page("admin_jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=[], dead=[], **(JOBS | {"next_url": None})),

@@ -64,7 +64,7 @@ async def test_a_disk_without_room_is_seen_before_a_change_fails(rt: Runtime, mo
     assert rt.db.full
 
 
-async def test_readiness_and_health_tell_of_it(rt: Runtime) -> None:
+async def test_readiness_tells_of_it(rt: Runtime) -> None:
     node = Node(rt)
     try:
         async with _no_more_pages(rt):
@@ -73,11 +73,11 @@ async def test_readiness_and_health_tell_of_it(rt: Runtime) -> None:
             status, state = await node.vitals.readiness()
             assert (status, state.status, state.dependencies["database"].status) == (503, "degraded", "down")
             assert "full" in (state.dependencies["database"].detail or "")
-            assert node.vitals.alive().problems == [StoreFull().message]
+            assert state.problems == [StoreFull().message]
         async with rt.db.write() as session:
             await session.execute(delete(WorkerId))
-        assert (await node.vitals.readiness())[0] == 200
-        assert node.vitals.alive().status == "ok"
+        status, state = await node.vitals.readiness()
+        assert (status, state.status, state.problems) == (200, "ready", [])
     finally:
         if node.engine is not None:
             node.engine.spool.close()

@@ -177,7 +177,12 @@ def test_the_front_sends_everybody_where_they_belong(tmp_path: Path) -> None:
         pytest.skip(f"{ABSENT}nginx")
     data, port, secure = tmp_path / "data", free_port(), free_port()
     outside = Outside(data)
-    given: dict[str, Any] = {"REFRACT_TRUSTED_PROXIES": "127.0.0.1/32", "REFRACT_BASE_URL": "https://go.example.com"}
+    given: dict[str, Any] = {
+        "REFRACT_TRUSTED_PROXIES": "127.0.0.1/32",
+        "REFRACT_BASE_URL": "https://go.example.com",
+        "REFRACT_METRICS_TOKEN": "scraper",
+    }
+    scraper = {"authorization": "Bearer scraper"}
     with serving(data, "--role", "web", **given) as web, serving(data, "--role", "redirect", **given) as redirect:
         outside.link("https://example.com/there", name="here")
         outside.write(lambda session, rt: _published(session, rt, outside.owner))
@@ -198,9 +203,9 @@ def test_the_front_sends_everybody_where_they_belong(tmp_path: Path) -> None:
                 assert client.get("/nothing-here", headers={"accept": "application/json"}).json()["code"] == "NO_SUCH_LINK"
                 assert "What we read" in client.get("/reading", headers={"accept": "text/html"}).text
                 assert client.get("/reading/1").headers["location"] == "https://example.com/first"
-                told = httpx.get(f"{redirect.url}/metrics").text
+                told = httpx.get(f"{redirect.url}/metrics", headers=scraper).text
                 assert "refract_clicks_kept_total 3.0" in told, "the redirect node answers for links and for lists"
-                assert "refract_clicks_kept_total 0.0" in httpx.get(f"{web.url}/metrics").text
+                assert "refract_clicks_kept_total 0.0" in httpx.get(f"{web.url}/metrics", headers=scraper).text
                 assert [client.get(path).status_code for path in ("/metrics", "/ready", "/METRICS")] == [404] * 3
                 assert client.get("/health").status_code == 200
         finally:

@@ -20,7 +20,8 @@ from refract.core.address import TrustedProxies
 from refract.redirect import answer
 from refract.redirect.lane import Lane
 from refract.redirect.table import Entry, Table
-from refract.redirect.traffic import STATE, Limits, Traffic
+from refract.redirect.traffic import Traffic
+from refract.web.connections import STATE, Limits
 from tests.people import ada, bob
 
 __all__ = ["ada", "bob"]
@@ -41,6 +42,9 @@ async def application(scope: Message, receive: Callable[[], Awaitable[Message]],
                 return
             body += message["body"]
             more = message["more_body"]
+    while path == "/gone":
+        if (await receive())["type"] == "http.disconnect":
+            return
     if path == "/slow":
         await asyncio.sleep(0.05)
     if path == "/boom":

@@ -89,7 +89,8 @@ class Place:
         running = asyncio.create_task(server.run_until_stopped(listener, ready))
         await accepting.wait()
         try:
-            async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+            host = self.rt.settings.public_url.split("://")[1]
+            async with httpx.AsyncClient(base_url=url, trust_env=False, headers={"Host": host}) as client:
                 yield client
         finally:
             server.stop()

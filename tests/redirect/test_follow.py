@@ -42,7 +42,7 @@ class World:
     rt: Runtime | None = None
 
     async def record(self, scope: Scope, found: Found) -> None:
-        assert scope["method"] == "GET"
+        assert scope["method"] != "HEAD"
         self.clicks.append(found.id)
 
     def fill(self, path: bytes, found: Found, href: str) -> None:
@@ -178,7 +178,27 @@ async def test_other_methods_are_refused(world: World, wire: Wire) -> None:
         assert reply.status == 405
         assert reply.header("allow") == "GET, HEAD"
         assert reply.json["code"] == "METHOD_NOT_ALLOWED"
-    assert world.lookup.asked == []
+    assert world.clicks == []
+
+
+@pytest.mark.parametrize("status", [307, 308])
+async def test_every_method_follows_a_redirect_that_keeps_it(world: World, wire: Wire, status: int) -> None:
+    """SPEC 20: on 307 and 308 links every method was answered 405; the body is not read, and it counts as a click."""
+    world.lookup.add(link("hook", "https://example.com/hook", redirect_status=status))
+
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"):
+        reply = await wire.ask("/hook", method, content_length="0")
+        assert (reply.status, reply.header("location")) == (status, "https://example.com/hook")
+    assert len(world.clicks) == 6
+
+
+async def test_an_unknown_name_is_missed_by_every_method(world: World, wire: Wire) -> None:
+    """Otherwise codes of 307 links could be walked by POST without a limit."""
+    allowed = 120
+    answers = [await wire.ask("/nothing", "POST", content_length="0") for _ in range(allowed + 1)]
+
+    assert {reply.status for reply in answers[:-1]} == {404}
+    assert answers[-1].status == 429
 
 
 # -- life cycle

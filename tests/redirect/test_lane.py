@@ -8,7 +8,7 @@ import pytest
 from refract.analytics.frames import ENTRY_CLICK, PREFETCH, PRIVATE
 from refract.core.address import TrustedProxies
 from refract.redirect.answer import headers as redirect_headers
-from refract.redirect.traffic import Limits, next_tick
+from refract.web.connections import Limits, next_tick
 
 Run = Callable[..., None]
 Open = Callable[..., Any]
@@ -433,7 +433,7 @@ def test_slow_clients_are_closed_by_the_sweep(run: Run, station: Open, chunks: l
             await client.read()
             assert client.closed
             await asyncio.sleep(0.01)
-            assert here.traffic.lanes == set()
+            assert here.traffic.open == set()
 
     run(story())
 

@@ -27,6 +27,7 @@ from refract.identity.standing import Standing
 from refract.identity.visitors import Actor
 from refract.links.edge import ASKING, who
 from refract.links.errors import LinkNotFound, NotYours
+from refract.web.network_shares import NetworkShares, TooManyNetworkStreams
 from refract.web.problems import problems
 from refract.web.toolkit import Rt, api_router
 from refract.web.vitals import Vitals
@@ -81,12 +82,13 @@ async def link_stats(link_id: Id, actor: Reader, rt: Rt, asked: Series) -> Stats
     return StatsOut.model_validate(found)
 
 
-@of_link.get("/live", response_class=StreamingResponse, responses=problems(*_ON_A_LINK, TooManyStreams) | _STREAM)
+@of_link.get("/live", response_class=StreamingResponse, responses=problems(*_ON_A_LINK, TooManyStreams, TooManyNetworkStreams) | _STREAM)
 async def live_stats(link_id: Id, actor: Reader, rt: Rt, request: Request) -> StreamingResponse:
     """The totals of a link as server-sent events. One at once and one with every change; after a minute the browser asks again."""
     async with rt.db.read() as session:
         await stats.demand_stats(session, who(actor), link_id)
     rt.part(Live).check()
+    rt.part(NetworkShares).check_stream(request.scope)
     return StreamingResponse(
         _told(_while_allowed(rt, actor, link_id, request.app.state.vitals)),
         media_type="text/event-stream",

@@ -34,6 +34,10 @@ class Metrics:
     def histogram(self, name: str, documentation: str, labels: tuple[str, ...] = ()) -> Histogram:
         return self._once(Histogram, name, documentation, labels)
 
+    def refused(self, reason: str) -> None:
+        """Count a connection or request that was turned away to protect the others."""
+        self.counter("refract_refused", "Connections and requests turned away, by reason", ("reason",)).labels(reason).inc()
+
     def render(self) -> bytes:
         return generate_latest(self.registry)
 

@@ -116,6 +116,16 @@ class Settings(BaseSettings):
     renders_per_minute: Limit = 120
     """QR codes, share images and feeds that one client network may have made in a minute. Images that are kept ready do not count."""
 
+    connections_per_network: Limit = 500
+    """Connections that one client network (/24 or /48) may have open in one process. This machine and trusted proxies have no limit."""
+
+    open_requests_per_network: Limit = 200
+    """Requests of one client network that may be worked on at once in one process. Redirects from the cache do not count; behind a
+    trusted proxy its client counts."""
+
+    streams_per_network: Limit = 50
+    """Live streams that one client network may have open in one process."""
+
     # -- people without an account
     anonymous_lists: Literal["off", "draft", "publish"] | None = None
     """What people without an account may do with lists: nothing (`off`), compose them (`draft`; publishing needs an account), or
@@ -249,7 +259,8 @@ class Settings(BaseSettings):
     """Days for which figures are kept by the month; older ones are dropped, the totals of links stay."""
 
     metrics_token: SecretStr | None = None
-    """When set, `/metrics` answers only to `Authorization: Bearer` with this token."""
+    """The token that `/metrics` and the detail of `/ready` ask for, as `Authorization: Bearer`. Left out: only direct requests from
+    this machine see them, and none while trusted proxies are set."""
 
     @model_validator(mode="after")
     def _model_is_named(self) -> Self:

@@ -44,9 +44,6 @@ def ending(at: float) -> bytes:
     return _lines((*_SHARED, (b"date", formatdate(at, usegmt=True).encode()))) + b"\r\n"
 
 
-CLOSE: Final = b"connection: close\r\n"
-
-
 def render(status: int, location: bytes, at: float) -> bytes:
     """The whole answer."""
     return head(status, location) + ending(at)

@@ -29,8 +29,10 @@ from refract.redirect.resolve import Found, Leads
 from refract.redirect.shared import SharedLinks
 from refract.redirect.table import NEVER, Entry, Negatives, Table
 from refract.redirect.tiers import Tiers
-from refract.redirect.traffic import STATE, Traffic
+from refract.redirect.traffic import Traffic
 from refract.redirect.warmup import warm_up
+from refract.web.connections import Limits
+from refract.web.hosts import accepted_hosts
 
 READERS = 4
 LONGEST_PATH = 512
@@ -55,7 +57,15 @@ class Engine:
         )
         self.table = Table(settings.cached_links, monotonic=monotonic)
         self.negatives = Negatives(settings.cached_misses, monotonic=monotonic)
-        self.traffic = Traffic(self.table, self.spool, proxies=TrustedProxies(settings.trusted_proxies), now_ns=rt.clock.now_ns)
+        self.traffic = Traffic(
+            self.table,
+            self.spool,
+            proxies=TrustedProxies(settings.trusted_proxies),
+            limits=Limits(connections_per_network=settings.connections_per_network),
+            hosts=rt.part(accepted_hosts).spellings,
+            count_refusal=rt.metrics.refused,
+            now_ns=rt.clock.now_ns,
+        )
         redis = rt.part(shared_redis)
         self.shared = SharedLinks(redis, rt.clock.now, monotonic) if redis is not None else None
         self.news = News(rt, redis, self.shared) if redis is not None and self.shared is not None else None
@@ -64,10 +74,6 @@ class Engine:
         self._open = contextlib.ExitStack()
         self._open.enter_context(rt.signals.following(feed.TOPIC, self.bus.told))
         rt.metrics.registry.register(EngineMetrics(self))
-
-    @property
-    def connection_state(self) -> dict[str, object]:
-        return {STATE: self.traffic}
 
     def hooks(self, lists: ListPage | None = None) -> Hooks:
         return Hooks(record=self.record, fill=self.fill, stale=self.stale, lists=lists)

@@ -58,6 +58,7 @@ HASTY_SECONDS = 0.5
 """Once somebody has waited in vain, what we knew is the answer at once for so long."""
 
 _METHODS = ("GET", "HEAD")
+_KEEPING_METHOD = (307, 308)
 _SIGN_IN = "/auth/sign-in"
 _GONE: dict[State, type[LinkGone]] = {"expired": LinkExpired, "disabled": LinkDisabled, "deleted": LinkDeleted, "blocked": LinkBlocked}
 
@@ -112,20 +113,27 @@ class _Request:
 
     async def answer(self) -> ASGIApp:
         try:
-            if self._scope["method"] not in _METHODS:
+            outcome = await self._outcome()
+            if not self._is_allowed(outcome):
                 raise _not_allowed(self._scope["method"])
-            return await self._respond(await self._outcome())
+            return await self._respond(outcome)
         except RefractError as refused:
             return await self._refused(refused)
 
     async def redirect(self) -> ASGIApp | None:
-        if self._scope["method"] not in _METHODS:
-            return None
         try:
             outcome = await self._outcome()
-            return await self._redirect(outcome.found, outcome.href) if isinstance(outcome, Leads) else None
+            if not isinstance(outcome, Leads) or not self._is_allowed(outcome):
+                return None
+            return await self._redirect(outcome.found, outcome.href)
         except RefractError:
             return None  # whoever has pages to say it with finds out the same
+
+    def _is_allowed(self, outcome: Outcome) -> bool:
+        """Return whether the method fits: any does for a redirect that keeps it, and where there is nothing to see."""
+        if self._scope["method"] in _METHODS or isinstance(outcome, Missing | SignInFirst):
+            return True
+        return isinstance(outcome, Leads | Dead | Unfit) and outcome.found.redirect_status in _KEEPING_METHOD
 
     async def _outcome(self) -> Outcome:
         """What we knew before we lost touch is asked for again, but nobody is made to wait for long, and few are made to wait at all."""
@@ -174,7 +182,7 @@ class _Request:
     async def _redirect(self, found: Found, href: str) -> ASGIApp:
         if found.kind == "link" and not found.secure and not (found.forward_query and self._wish.query):
             self._follow.hooks.fill(self._raw_path, found, href)  # at once: the next who asks should not have to ask for it again
-        if self._scope["method"] == "GET":
+        if self._scope["method"] != "HEAD":
             await self._follow.hooks.record(self._scope, found)
         self._scope.setdefault("state", {})["redirect"] = True
         return Redirect(found.redirect_status, href)

@@ -10,12 +10,13 @@ from refract.analytics.frames import LINK_CLICK
 NEVER: Final = (1 << 63) - 1
 REMEMBER_FORGETTING: Final = 10.0
 LONGEST_NEGATIVE: Final = 60.0
+_KEEPING_METHOD: Final = frozenset({b"307", b"308"})
 
 
 class Entry:
     """An answer ready to leave. `target` is the link's id, or the list entry's, as `kind` says."""
 
-    __slots__ = ("expires_ns", "forwards_query", "head", "kind", "path", "seen", "target", "version")
+    __slots__ = ("any_method", "expires_ns", "forwards_query", "head", "kind", "path", "seen", "target", "version")
 
     def __init__(
         self, target: int, version: int, head: bytes, expires_ns: int = NEVER, forwards_query: bool = False, kind: int = LINK_CLICK
@@ -23,6 +24,7 @@ class Entry:
         self.target = target
         self.version = version
         self.head = head
+        self.any_method = head[9:12] in _KEEPING_METHOD
         self.expires_ns = expires_ns
         self.forwards_query = forwards_query
         self.kind = kind

@@ -5,10 +5,14 @@ from collections.abc import Iterable
 from time import perf_counter
 
 import structlog
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
-from refract.web.problems import BodyTooLarge, InternalError, MalformedAddress, problem_response
+from refract.web.hosts import accepted_hosts
+from refract.web.network_shares import NetworkShare, NetworkShares, TooManyOpenRequests
+from refract.web.problems import BodyTooLarge, ClientGone, InternalError, MalformedAddress, problem_response
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -52,6 +56,9 @@ class Surroundings:
         self._app = app
         self._https = rt.settings.https
         self._max_body = rt.settings.max_body_bytes
+        self._hosts = rt.part(accepted_hosts)
+        self._shares = rt.part(NetworkShares)
+        self._metrics = rt.metrics
         self._log = structlog.get_logger("refract.http")
         self._requests = rt.metrics.counter("refract_http_requests", "Requests answered outside the redirect lane", ("method", "status"))
         self._seconds = rt.metrics.histogram("refract_http_seconds", "Time to the first byte of an answer outside the redirect lane")
@@ -70,19 +77,26 @@ class Surroundings:
             if wrong := self._refuse(scope):
                 await problem_response(wrong)(scope, receive, answer)
             else:
-                await self._app(scope, _Bounded(receive, self._max_body), answer)
-        except BodyTooLarge as refused:
+                with self._shares.open(scope) as answer.share:
+                    await self._app(scope, BoundedBody(receive, self._max_body), answer)
+        except (BodyTooLarge, TooManyOpenRequests) as refused:
             if not answer.started:
                 await problem_response(refused)(scope, receive, answer)
+        except ClientDisconnect:
+            answer.status = ClientGone.status
         except Exception:  # noqa: BLE001 - the last resort: logged, and answered without a traceback
             self._log.exception("request_failed", method=scope["method"], path=scope["path"])
             if not answer.started:
                 await problem_response(InternalError())(scope, receive, answer)
         finally:
+            if reason := scope["state"].get("refusal") or _REFUSALS.get(answer.status):
+                self._metrics.refused(reason)
             self._seconds.observe(perf_counter() - began)
             self._requests.labels(scope["method"] if scope["method"] in _METHODS else "other", str(answer.status)).inc()
 
-    def _refuse(self, scope: Scope) -> MalformedAddress | BodyTooLarge | None:
+    def _refuse(self, scope: Scope) -> RefractError | None:
+        if wrong := self._hosts.refuse(scope):
+            return wrong
         raw = scope.get("raw_path", b"") + scope["query_string"]
         if b"%00" in raw or b"\x00" in raw:
             return MalformedAddress(why="it contains U+0000.")
@@ -95,7 +109,11 @@ class Surroundings:
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-class _Bounded:
+_REFUSALS = {413: "body", 421: "host", 429: "rate"}
+"""Statuses that count as refusals, with what they are counted as."""
+
+
+class BoundedBody:
     """Counts what is read of a body, whatever Content-Length claimed."""
 
     def __init__(self, receive: Receive, limit: int) -> None:
@@ -120,6 +138,7 @@ class _Answer:
         self._request_id = request_id
         self._https = https
         self._closing = closing
+        self.share: NetworkShare | None = None
         self.started = False
         self.status = 0
 
@@ -128,6 +147,8 @@ class _Answer:
             self.started = True
             self.status = message["status"]
             headers: Headers = list(message.get("headers", ()))
+            if self.share is not None and _content_type(headers).startswith(b"text/event-stream"):
+                self.share.become_stream()
             message = {**message, "headers": self._completed(headers)}
         await self._send(message)
 
@@ -138,7 +159,10 @@ class _Answer:
         if self._scope["state"].get("redirect"):
             return headers  # the same as those of the lane, so that nobody can tell which of them answered
         headers.append((b"x-request-id", self._request_id.encode()))
-        content_type = next((value for name, value in headers if name.lower() == b"content-type"), b"")
-        headers += [(name, value) for name, value in security_headers(content_type, https=self._https) if name not in present]
+        headers += [(name, value) for name, value in security_headers(_content_type(headers), https=self._https) if name not in present]
         headers += [(name, value) for name, value in self._scope["state"].get("rate_headers", ()) if name not in present]
         return headers
+
+
+def _content_type(headers: Headers) -> bytes:
+    return next((value for name, value in headers if name.lower() == b"content-type"), b"")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from structlog.contextvars import get_contextvars
 
@@ -53,6 +53,12 @@ class UnsupportedMedia(RefractError):
     status = 415
 
 
+class ClientGone(RefractError):
+    """The client hung up before its request was complete."""
+
+    status = 499
+
+
 class InternalError(RefractError):
     """Something went wrong on our side. Nothing was changed; the request id helps to find the cause."""
 
@@ -87,8 +93,10 @@ TITLES = {
     412: "Changed meanwhile",
     413: "Too large",
     415: "Unsupported media type",
+    421: "Misdirected request",
     422: "Not acceptable",
     429: "Too many requests",
+    499: "Client gone",
     500: "Internal error",
     503: "Unavailable",
 }
@@ -185,6 +193,8 @@ def from_http(error: HTTPException, request: Request) -> RefractError:
     """The framework's own refusals in our words; where it wrapped one of ours, that one."""
     if isinstance(error.__cause__, RefractError):
         return error.__cause__
+    if isinstance(error.__cause__, ClientDisconnect):
+        return ClientGone()
     words: dict[int, Callable[[], RefractError]] = {
         400: lambda: MalformedBody(why=f"{str(error.detail).rstrip('.')}."),
         404: NoSuchPage,

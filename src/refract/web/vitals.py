@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from refract import __version__
+from refract.core.address import is_loopback
 from refract.core.errors import RefractError, StoreFull, Unauthenticated, Unavailable
 from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
@@ -32,11 +33,9 @@ def is_vital(path: str) -> bool:
 
 
 class Alive(BaseModel):
-    """The process answers. `degraded` says that something an operator should look at has happened, in `problems`."""
+    """The process answers."""
 
-    status: Literal["ok", "degraded"] = "ok"
-    version: str = Field(examples=["0.1.0"])
-    problems: list[str] = Field(default_factory=list, examples=[[]])
+    status: Literal["ok"] = "ok"
 
 
 class Dependency(BaseModel):
@@ -47,16 +46,25 @@ class Dependency(BaseModel):
     detail: str | None = None
 
 
-class Readiness(BaseModel):
-    """Whether traffic should come here."""
+ReadyWord = Literal["starting", "ready", "degraded", "stopping"]
 
-    status: Literal["starting", "ready", "degraded", "stopping"]
+
+class Readiness(BaseModel):
+    """Whether traffic should come here. `degraded` says that an operator should look."""
+
+    status: ReadyWord
+
+
+class ReadinessDetail(Readiness):
+    """The same, with the reasons, for callers who may know them."""
+
     version: str
     dependencies: dict[str, Dependency]
+    problems: list[str] = Field(default_factory=list, examples=[[]])
 
 
 class MetricsTokenNeeded(Unauthenticated):
-    """Metrics are for those who know the token in REFRACT_METRICS_TOKEN."""
+    """Send the token of REFRACT_METRICS_TOKEN as a Bearer token. Without one set, only this machine itself may ask."""
 
 
 class Vitals:
@@ -79,21 +87,32 @@ class Vitals:
         self._problems = problems
         self._must_have_all = rt.settings.role != "redirect"  # links that are cached go on without the database
 
-    def alive(self) -> Alive:
-        """It asks nobody, so a broken dependency does not get the process restarted."""
-        problems = self._problems()
-        return Alive(status="degraded" if problems else "ok", version=__version__, problems=problems)
+    def may_see_detail(self, scope: Scope) -> bool:
+        """Return whether a request has the token; without one set, whether it comes from this machine and no proxy."""
+        headers, token = Headers(scope=scope), self._rt.settings.metrics_token
+        if token is not None:
+            given = headers.get("authorization", "").removeprefix("Bearer ")
+            return hmac.compare_digest(given.encode(), token.get_secret_value().encode())
+        if self._rt.settings.trusted_proxies or any(name == "forwarded" or name.startswith("x-forwarded-") for name in headers):
+            return False
+        return is_loopback(scope["client"][0] if scope.get("client") else "")
 
-    async def readiness(self) -> tuple[int, Readiness]:
-        """The HTTP status, and the state of everything the process depends on."""
+    async def readiness_for(self, scope: Scope) -> tuple[int, Readiness]:
+        """Return the HTTP status, and as much of the state as this caller may know."""
+        status, state = await self.readiness()
+        return status, state if self.may_see_detail(scope) else Readiness(status=state.status)
+
+    async def readiness(self) -> tuple[int, ReadinessDetail]:
+        """Return the HTTP status, and the state of everything the process depends on."""
         measured = await asyncio.gather(*(_measure(self._rt, probe) for probe in self._probes.values()))
         found = dict(zip(self._probes, measured, strict=True))
-        fine = all(one.status == "ok" for one in found.values())
+        problems = self._problems()
+        fine = not problems and all(one.status == "ok" for one in found.values())
         needed = all(one.status == "ok" for name, one in found.items() if name != "redis")  # the database does its work meanwhile
         status = 503 if self.starting or self.stopping or (not needed and self._must_have_all) else 200
-        return status, Readiness(status=self._word(fine=fine), version=__version__, dependencies=found)
+        return status, ReadinessDetail(status=self._word(fine=fine), version=__version__, dependencies=found, problems=problems)
 
-    def _word(self, *, fine: bool) -> Literal["starting", "ready", "degraded", "stopping"]:
+    def _word(self, *, fine: bool) -> ReadyWord:
         if self.stopping:
             return "stopping"
         if self.starting:
@@ -104,10 +123,9 @@ class Vitals:
         if self._redis is not None:
             await self._redis.ask("PING")
 
-    async def metrics(self, authorization: str) -> bytes:
-        token = self._rt.settings.metrics_token
-        given = authorization.removeprefix("Bearer ")
-        if token is not None and not hmac.compare_digest(given.encode(), token.get_secret_value().encode()):
+    async def metrics(self, scope: Scope) -> bytes:
+        """Return the figures of this node, or raise `MetricsTokenNeeded`."""
+        if not self.may_see_detail(scope):
             raise MetricsTokenNeeded
         if self.before_metrics is not None:
             with contextlib.suppress(Unavailable):  # what was known last is told then
@@ -127,12 +145,12 @@ class Vitals:
             raise MethodNotAllowed(method=scope["method"][:20])
         match scope["path"]:
             case "/health":
-                return _json(self.alive(), 200)
+                return _json(Alive(), 200)
             case "/ready":
-                status, state = await self.readiness()
+                status, state = await self.readiness_for(scope)
                 return _json(state, status)
             case "/metrics":
-                return Response(await self.metrics(Headers(scope=scope).get("authorization", "")), media_type=METRICS_TYPE)
+                return Response(await self.metrics(scope), media_type=METRICS_TYPE)
         raise NoSuchPage
 
 

@@ -43,7 +43,6 @@ async def admin_page(request: Request, actor: Admin, rt: Rt) -> Response:
         page_title="Admin",
         here="overview",
         readiness=readiness,
-        alive=vitals.alive(),
         figures=figures,
         waiting=sum(count for (status, _), count in depth.items() if status != JobStatus.DEAD),
         dead=sum(count for (status, _), count in depth.items() if status == JobStatus.DEAD),

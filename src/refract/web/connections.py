@@ -1,0 +1,119 @@
+"""The open connections of one process: their deadlines, and the share of each client network."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from refract.core.address import TrustedProxies, is_loopback, network_of
+
+STATE: Final = "refract.connections"
+"""The key in uvicorn's state under which each connection finds its `OpenConnections`."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long, and how much, a client may take. Seconds are counted by the sweep."""
+
+    head_seconds: int = 8
+    """From a connection's or request's first moment to the end of its headers."""
+    body_seconds: int = 8
+    """For a body to arrive, and one more for every `body_rate` bytes that did."""
+    body_rate: int = 1024
+    idle_seconds: int = 5
+    """Between two requests."""
+    stall_seconds: int = 30
+    """For a client to take what we have written."""
+    head_bytes: int = 64 * 1024
+    connections_per_network: int | None = None
+    """Connections that one client network may have open; None sets no limit."""
+
+
+class SweptConnection(Protocol):
+    """A connection, as the sweep sees it."""
+
+    def sweep(self, limits: Limits) -> None: ...
+
+
+class AnyHost(Container[bytes]):
+    """Every `Host` there is, for servers that do not check it."""
+
+    def __contains__(self, host: object) -> bool:
+        return True
+
+
+def _ignore(reason: str) -> None:
+    """Count nothing."""
+
+
+class OpenConnections:
+    """What all connections of one process share. `start` and `stop` belong to the lifespan."""
+
+    def __init__(
+        self,
+        *,
+        proxies: TrustedProxies | None = None,
+        limits: Limits | None = None,
+        hosts: Container[bytes] | None = None,
+        count_refusal: Callable[[str], None] | None = None,
+    ) -> None:
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        self._of_network: Counter[bytes] = Counter()
+        self.proxies = proxies or TrustedProxies()
+        self.limits = limits or Limits()
+        self.hosts = AnyHost() if hosts is None else hosts
+        """Raw values of `Host` that are known to be ours."""
+        self.count_refusal = count_refusal or _ignore
+        self.open: set[SweptConnection] = set()
+        self.draining = False
+        """Set before the process stops: every further answer then closes its connection."""
+
+    def enter(self, peer: str) -> bytes | None:
+        """Return the network that a new connection counts for (empty: none), or None if it has its share."""
+        limit = self.limits.connections_per_network
+        network = network_of(peer)
+        if limit is None or not network or is_loopback(peer) or self.proxies.trusts(peer):
+            return b""
+        if self._of_network[network] >= limit:
+            self.count_refusal("connections")
+            return None
+        self._of_network[network] += 1
+        return network
+
+    def leave(self, network: bytes) -> None:
+        """Give the share of a closed connection back."""
+        if network:
+            self._of_network[network] -= 1
+            if not self._of_network[network]:
+                del self._of_network[network]
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._due = loop.time() + 1.0
+        self._timer = loop.call_at(self._due, self._tick)
+
+    def stop(self) -> None:
+        """End the sweep."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def sweep(self) -> None:
+        """Let every connection see whether its time is up."""
+        for connection in list(self.open):
+            connection.sweep(self.limits)
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._due = next_tick(self._due, loop.time())
+        self._timer = loop.call_at(self._due, self._tick)
+        self.sweep()
+
+
+def next_tick(due: float, now: float) -> float:
+    """Return the time of the tick after one that was due.
+
+    It is on the beat though that one came late: ten delays in a row would make ten seconds eleven.
+    """
+    return due + 1.0 if now < due + 1.0 else now + 1.0

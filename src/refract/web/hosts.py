@@ -1,0 +1,102 @@
+"""The names under which this installation answers: other hosts are refused, so that no foreign name can be bound to it.
+
+A page whose own name resolves to our address (DNS rebinding) would otherwise read what only its visitor's
+network may see. Ports are not compared: tunnels and mapped ports change them, and they protect nothing.
+"""
+
+import socket
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.types import Scope
+
+from refract.core.address import is_loopback, packed_address
+from refract.core.errors import Malformed, RefractError
+from refract.core.runtime import Runtime
+from refract.core.settings import Settings
+
+MAX_SPELLINGS: Final = 256
+EXEMPT_PATHS: Final = frozenset({"/health", "/ready", "/metrics", "/api/v1/domains/tls"})
+"""Asked by machines that know a process by its address alone."""
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_ANYWHERE: Final = ("0.0.0.0", "::", "")  # noqa: S104 - compared, never bound
+
+
+class HostCount(Malformed):
+    """A request names exactly one host, in a header of that name."""
+
+
+class MisdirectedRequest(RefractError):
+    """This installation does not answer for the host "{host}". Its address is {public_url}."""
+
+    status = 421
+
+
+class AcceptedHosts:
+    """The hosts that requests may name. `spellings` are raw values that have been found acceptable before."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._public_url = settings.public_url
+        self._any_address = settings.base_url is None
+        public = urlsplit(settings.public_url)
+        names = {public.hostname or ""}
+        if settings.base_url is None:
+            machine = socket.gethostname().lower()
+            names |= {*_LOOPBACK, machine, machine.partition(".")[0], f"{machine.partition('.')[0]}.local"}
+            names |= {settings.host.lower()} - {*_ANYWHERE}
+        elif public.hostname == "localhost" or is_loopback(public.hostname or ""):
+            names |= {*_LOOPBACK}
+        self._names = frozenset(names)
+        self.spellings: set[bytes] = set(_spell(names, {None, public.port, settings.port}))
+
+    def accepts(self, value: bytes) -> bool:
+        """Return whether a request may name this host."""
+        if value in self.spellings:
+            return True
+        name = host_name(value)
+        known = name in self._names or (self._any_address and name is not None and _is_local_name(name))
+        if known and len(self.spellings) < MAX_SPELLINGS:
+            self.spellings.add(value)
+        return known
+
+    def refuse(self, scope: Scope) -> RefractError | None:
+        """Return why a request is refused for the host it names, if it is. HTTP/1.0 need not name any."""
+        named = [value for name, value in scope["headers"] if name == b"host"]
+        if len(named) != 1:
+            return None if not named and scope["http_version"] == "1.0" else HostCount()
+        if self.accepts(named[0]) or scope["path"] in EXEMPT_PATHS:
+            return None
+        return MisdirectedRequest(host=named[0][:100].decode("latin-1"), public_url=self._public_url)
+
+
+def accepted_hosts(rt: Runtime) -> AcceptedHosts:
+    """Return the hosts of this process."""
+    return AcceptedHosts(rt.settings)
+
+
+def host_name(value: bytes) -> str | None:
+    """Return the name or address in a `Host` header, in lower case and without its port; None if it is malformed."""
+    text = value.decode("latin-1").lower()
+    if text.startswith("["):
+        name, bracket, port = text[1:].partition("]")
+        port = port.removeprefix(":") if port.startswith(":") or not port else "?"
+        if not bracket or packed_address(name) is None:
+            return None
+    else:
+        name, _, port = text.partition(":")
+    if port and not (port.isascii() and port.isdigit()):
+        return None
+    return name.removesuffix(".") or None
+
+
+def _is_local_name(name: str) -> bool:
+    """An address cannot be bound to somebody else's name, and `.localhost` never leaves the machine."""
+    return packed_address(name) is not None or name.endswith(".localhost")
+
+
+def _spell(names: Iterable[str], ports: set[int | None]) -> Iterable[bytes]:
+    for name in names:
+        written = f"[{name}]" if ":" in name else name
+        for port in ports:
+            yield (written if port is None else f"{written}:{port}").encode("latin-1", "replace")

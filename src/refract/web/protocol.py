@@ -1,0 +1,324 @@
+"""HTTP/1.1 on one connection, bounded: heads, pipelines, bodies and patience.
+
+The class extends uvicorn's httptools protocol; a test pins the methods it overrides to the source of uvicorn
+they were written against.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import httptools
+from uvicorn._types import ASGI3Application
+from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from refract.core.address import network_of
+from refract.core.sockets import hang_up, unread
+from refract.web.connections import STATE, Limits, OpenConnections
+
+HEAD_END: Final = b"\r\n\r\n"
+CLOSE: Final = b"connection: close\r\n"
+MAX_QUEUED: Final = 32
+"""Requests of one connection that wait for the responses before them, in parsed form."""
+SMALL_BYTES: Final = MAX_QUEUED * len(b"GET / HTTP/1.1\r\n\r\n")
+"""As much may be parsed at once, whatever it holds: it cannot hold more requests than may be queued."""
+TURN_BYTES: Final = 16 * 1024
+"""As much of one connection is parsed in one turn of the event loop; the others come in between."""
+
+
+class HeadTooLong(Exception):
+    """Raised inside the parser to stop it."""
+
+
+class UnknownVersion(Exception):
+    """Raised inside the parser for a request that is no HTTP/1, whose sender could not read our answer."""
+
+
+class PacedFlow(FlowControl):
+    """Flow control that leaves it to the connection when reading goes on."""
+
+    def __init__(self, transport: asyncio.Transport, proceed: Callable[[], None]) -> None:
+        super().__init__(transport)
+        self._proceed = proceed
+
+    def resume_reading(self) -> None:
+        if self.read_paused:
+            self._proceed()
+
+    def read_on(self) -> None:
+        super().resume_reading()
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. What arrives while a response is pending stays unparsed, and reading stops meanwhile."""
+
+    flow: PacedFlow
+
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.shared: OpenConnections = app_state[STATE]
+        self.max_head = self.shared.limits.head_bytes
+        self.url = b""
+        self.network = b""  # of the peer, when it is the client
+        self.counted: bytes | None = b""  # the network whose share this connection takes
+        self.proxied = False
+        self.running: RequestResponseCycle | None = None
+        self.backlog = b""  # arrived and not parsed, from `parsed` on
+        self.parsed = 0
+        self.scheduled = False
+        self.receiving = False  # inside a head
+        self.partial = False  # a head came in several pieces
+        self.head_size = 0
+        self.body_size = 0
+        self.ticks = 0  # sweeps since something changed
+
+    # -- the connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.flow = PacedFlow(transport, self._proceed)
+        self.shared.open.add(self)
+        peer = self.client[0] if self.client else ""
+        self.proxied = self.shared.proxies.trusts(peer)
+        self.network = network_of(peer)
+        self.counted = self.shared.enter(peer)
+        if self.counted is None:
+            self._close_with(429, b"retry-after: 1\r\n")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.shared.open.discard(self)
+        self.shared.leave(self.counted or b"")
+        self.backlog = b""
+        if self.running is not None and not self.running.response_complete:
+            self.running.disconnected = True  # uvicorn tells the newest request alone
+            self.running.message_event.set()
+        super().connection_lost(exc)
+
+    def flush(self) -> None:
+        """Send what must leave before anything that follows."""
+
+    def shutdown(self) -> None:
+        self.flush()
+        super().shutdown()
+
+    # -- bytes in
+
+    def data_received(self, data: bytes) -> None:
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
+        # There is no backlog here: while there is one, reading is paused.
+        if len(data) > SMALL_BYTES and (len(data) > TURN_BYTES or data.find(HEAD_END) != len(data) - 4):
+            self.backlog += data
+            self._work()
+            return
+        try:
+            self.parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
+            self._stopped(exc, data)
+            self._work()
+            return
+        if self.receiving or self.partial:
+            self._count_head(data)
+
+    def _work(self) -> None:
+        """Parse the backlog request by request, as long as nothing waits for a response and our turn lasts."""
+        self.scheduled = False
+        self._unset_keepalive_if_required()
+        left = TURN_BYTES
+        while self.parsed < len(self.backlog) and self._may_parse():
+            if left <= 0:
+                self._proceed()
+                break
+            end = self.backlog.find(HEAD_END, self.parsed, self.parsed + left)
+            end = min(len(self.backlog), self.parsed + left) if end < 0 else end + len(HEAD_END)
+            piece = self.backlog[self.parsed : end]
+            self.parsed = end
+            left -= len(piece)
+            self._feed(piece)
+        if self.transport.is_closing():
+            self.parsed = len(self.backlog)
+        if self.parsed < len(self.backlog):
+            self.flow.pause_reading()
+        else:
+            self.backlog, self.parsed = b"", 0
+            self._proceed()
+
+    def _feed(self, piece: bytes) -> None:
+        try:
+            self.parser.feed_data(piece)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
+            self._stopped(exc, piece)
+            return
+        if self.receiving or self.partial:
+            self._count_head(piece)
+
+    def _stopped(self, exc: Exception, data: bytes) -> None:
+        """Refuse what cannot be parsed. An upgrade is not granted: what follows it is HTTP as before."""
+        if not isinstance(exc, httptools.HttpParserUpgrade):
+            self._refuse(exc)
+            return
+        self.backlog = data[exc.args[0] :] + self.backlog[self.parsed :]
+        self.parsed = 0
+
+    def _may_parse(self) -> bool:
+        """Whether another piece may be parsed now: nobody waits for a response, or its request is not complete."""
+        if self.transport.is_closing() or self.pipeline or self.flow.write_paused:
+            return False
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None or cycle.response_complete:
+            return True
+        return cycle.more_body and len(cycle.body) <= HIGH_WATER_LIMIT
+
+    def _proceed(self) -> None:
+        """Go on with what is there, in a later turn of the event loop; read on if nothing is."""
+        if self.transport.is_closing():
+            return
+        if self.backlog:
+            if not self.scheduled and self._may_parse():
+                self.scheduled = True
+                self.loop.call_soon(self._work)
+        elif not self.pipeline and not self.flow.write_paused and not self._body_is_full():
+            self.flow.read_on()
+
+    def _body_is_full(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete and len(cycle.body) > HIGH_WATER_LIMIT
+
+    # -- messages
+
+    def on_message_begin(self) -> None:
+        # uvicorn builds the ASGI scope here; that waits for `hand_over`, since not every request needs one.
+        self.url = b""
+        self.headers = []
+        self.receiving = True
+        self.ticks = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        self.receiving = False
+        if self.partial:
+            self.check_head()
+        self.hand_over()
+
+    def hand_over(self) -> None:
+        """Give the request to the application, as uvicorn would have done."""
+        if self.parser.get_http_version() == "0.9":
+            raise UnknownVersion
+        url, headers = self.url, self.headers
+        if not url.startswith(b"/") and b"://" in url:
+            headers = _with_authority(url, headers)
+        super().on_message_begin()
+        self.url = url
+        self.scope["headers"] = self.headers = headers
+        self.expect_100_continue = any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)
+        self.body_size = 0
+        super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self.running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_body(self, body: bytes) -> None:
+        self.body_size += len(body)
+        super().on_body(body)
+
+    # -- refusals
+
+    def send_400_response(self, msg: str) -> None:
+        self.flush()
+        super().send_400_response(msg)
+
+    def _count_head(self, data: bytes) -> None:
+        """The parser buffers a head without bound, so it is counted piece by piece."""
+        self.partial = self.receiving
+        if self.receiving:
+            self.head_size += len(data)
+            end = data.rfind(HEAD_END)
+            if end >= 0:
+                self.head_size = len(data) - end - 4  # what went before belonged to an earlier message
+            if self.head_size > self.max_head:
+                self._refuse(HeadTooLong())
+
+    def check_head(self) -> None:
+        """Stop the parser if the head that is now complete is too long."""
+        self.head_size = 0
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > self.max_head:
+            raise HeadTooLong
+
+    def _refuse(self, exc: Exception) -> None:
+        match exc if isinstance(exc, HeadTooLong) else exc.__context__:
+            case HeadTooLong():
+                self.shared.count_refusal("head")
+                self._close_with(431)
+            case UnknownVersion():
+                self.shared.count_refusal("version")
+                self.flush()
+                self.transport.close()
+            case _:
+                self.shared.count_refusal("malformed")
+                self.send_400_response("Invalid HTTP request received.")
+
+    def _close_with(self, status: int, lines: bytes = b"") -> None:
+        self.flush()
+        dates = b"".join(b"%b: %b\r\n" % pair for pair in self.server_state.default_headers)
+        self.transport.write(STATUS_LINE[status] + dates + lines + b"content-length: 0\r\n" + CLOSE + b"\r\n")
+        self.transport.close()
+
+    # -- clients that do not read, and clients that do not write
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.ticks = 0
+        self.flow.pause_reading()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.ticks = 0
+        self._proceed()
+
+    def sweep(self, limits: Limits) -> None:
+        """Close the connection if its time is up. Called once a second."""
+        self.ticks += 1
+        if self.flow.write_paused or self.transport.is_closing():
+            if self.ticks >= limits.stall_seconds:
+                self.transport.abort()
+            return
+        cycle: RequestResponseCycle | None = self.cycle
+        ignored = cycle is not None and cycle.response_complete and cycle.more_body  # a body that nobody reads
+        patience = self._patience(limits)
+        if patience is None:
+            self.ticks = 0
+        elif self.ticks >= patience and (ignored or not unread(self.transport)):
+            self.flush()
+            self.transport.close()
+            hang_up(self.transport)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """After a long sleep of the whole process timers come first, and what clients sent meanwhile after them."""
+        if not unread(self.transport):
+            super().timeout_keep_alive_handler()
+            hang_up(self.transport)
+
+    def _patience(self, limits: Limits) -> int | None:
+        """Return the seconds this state may last, or None while the application makes the client wait."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if self.receiving or self.headers is None:
+            return limits.head_seconds
+        if cycle is None or cycle.response_complete:
+            return limits.idle_seconds if cycle is None or not cycle.more_body else limits.body_seconds
+        if cycle.more_body and not self.flow.read_paused:
+            return limits.body_seconds + self.body_size // limits.body_rate
+        return None
+
+
+def _with_authority(url: bytes, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The host that a whole URL names counts, not the header's (RFC 9112, 3.2.2)."""
+    authority = url.split(b"://", 1)[1].split(b"/", 1)[0].split(b"?", 1)[0].rpartition(b"@")[2]
+    return [(name, authority if name == b"host" else value) for name, value in headers]
