@@ -20,6 +20,7 @@ from tests.redirect.nodes import open_place
 __all__ = ["ada"]
 
 MACHINE = socket.gethostname().lower()
+EVERYWHERE = {"host": "0.0.0.0"}  # noqa: S104 - compared, never bound
 WITH_BASE = {"base_url": "https://Go.example"}
 ACCEPTED = [
     (WITH_BASE, "go.example"),
@@ -51,8 +52,8 @@ REFUSED = [
     ({}, "localhost.evil.test"),
     ({}, "2130706433"),
     ({}, "0x7f.1"),
-    ({"host": "0.0.0.0"}, "evil.test"),
-    ({"host": "0.0.0.0"}, ""),
+    (EVERYWHERE, "evil.test"),
+    (EVERYWHERE, ""),
 ]
 
 

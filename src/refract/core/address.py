@@ -53,12 +53,6 @@ def packed_address(host: str) -> bytes | None:
     return packed[12:] if packed.startswith(_MAPPED) else packed
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether this address is this machine's own."""
-    packed = packed_address(host)
-    return packed is not None and (packed[:1] == b"\x7f" if len(packed) == 4 else packed == b"\0" * 15 + b"\1")
-
-
 def network_of(host: str) -> bytes:
     """The part of an address that may be kept: three bytes of IPv4, six of IPv6, none of anything else."""
     packed = packed_address(host)

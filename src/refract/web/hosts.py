@@ -45,7 +45,7 @@ class AcceptedHosts:
             machine = socket.gethostname().lower()
             names |= {*_LOOPBACK, machine, machine.partition(".")[0], f"{machine.partition('.')[0]}.local"}
             names |= {settings.host.lower()} - {*_ANYWHERE}
-        elif public.hostname == "localhost" or is_loopback(public.hostname or ""):
+        elif is_loopback(public.hostname or ""):
             names |= {*_LOOPBACK}
         self._names = frozenset(names)
         self.spellings: set[bytes] = set(_spell(names, {None, public.port, settings.port}))
