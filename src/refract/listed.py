@@ -3,6 +3,7 @@
 from starlette.datastructures import Headers, QueryParams
 from starlette.types import ASGIApp, Scope
 
+from refract.core.errors import Limited, Unauthenticated
 from refract.core.runtime import Runtime
 from refract.lists.public import Entry, Public, PublicPage
 from refract.redirect.engine import Engine
@@ -37,9 +38,21 @@ class ListPages:
             return Missing()
         if scope["method"] == "GET":
             await self._engine.record(scope, Found(kind="list", id=page.list_id, name=page.slug))
-        response = self._surface.page(scope, None, "list_public.html", status=200, page_title=page.title, **page.context)
+        manage_url = await self._manage_url(scope, page)
+        response = self._surface.page(
+            scope, None, "list_public.html", status=200, page_title=page.title, manage_url=manage_url, **page.context
+        )
         response.headers.update(page.headers)
         return response
+
+    async def _manage_url(self, scope: Scope, page: PublicPage) -> str | None:
+        """Return where its owner or an administrator can change the list. A wrong credential closes no public page."""
+        try:
+            visitor = await self._surface.visitor(scope)
+        except (Unauthenticated, Limited):
+            return None
+        may = visitor is not None and (visitor.is_admin or visitor.user.id == page.owner_id)
+        return f"/app/lists/{page.list_id}" if may else None
 
     @staticmethod
     def _entry(found: Found, entry: Entry | None) -> Leads | Dead | Missing:

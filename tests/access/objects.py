@@ -196,6 +196,19 @@ async def a_published_list(world: World) -> str:
     return list_id
 
 
+@object_for("/api/v1/lists/{list_id}/undo#list_id")
+@object_for("/api/v1/lists/{list_id}/release#list_id")
+@object_for("/app/lists/{list_id}/undo#list_id")
+@object_for("/app/lists/{list_id}/release#list_id")
+@object_for("/api/v1/admin/lists/{list_id}/undo#list_id")
+@object_for("/app/admin/lists/{list_id}/undo#list_id")
+async def a_deleted_list(world: World) -> str:
+    list_id = await a_published_list(world)
+    async with world.rt.db.write() as session:
+        await lists.delete_list(session, world.rt.ids, ListMaker(world.owner.id), int(list_id), world.rt.clock.now())
+    return list_id
+
+
 @object_for("slug", absent="no-such-list")
 async def a_slug(world: World) -> str:
     list_id = int(await a_published_list(world))

@@ -375,10 +375,19 @@ PUBLISHED = A_LIST | {
     "id": "2", "status": "published", "edition": 3, "published_at": NOW, "url": "https://go.example.com/reading", "views": 1284,
 }  # fmt: skip
 UNTITLED = A_LIST | {"id": "3", "title": None, "slug": None, "entry_count": 0, "entries": []}
+ALL_LISTS = [
+    A_LIST | {"owner_id": "1", "owner_email": "ada@example.com", "hosts": ["example.com"], "removed_at": None},
+    PUBLISHED | {"title": HOSTILE, "owner_id": None, "owner_email": None, "hosts": ["a.example"] * 5, "removed_at": None},
+    PUBLISHED | {"owner_id": None, "owner_email": None, "hosts": [], "removed_at": NOW},
+]
+DELETED_LISTS = [
+    {"id": "1", "title": "Books", "slug": "books", "held": True},
+    {"id": "2", "title": HOSTILE, "slug": None, "held": False},
+]
 BUILDER: dict[str, Any] = {
     "settled": False, "waiting": [], "host": "go.example.com", "palettes": NAMES, "may_publish": True, "may_name": True,
 }  # fmt: skip
-LISTS: dict[str, Any] = {"q": "", "next_url": None, "first_url": None, "claimable": [], "may_publish": True}
+LISTS: dict[str, Any] = {"q": "", "next_url": None, "first_url": None, "claimable": [], "may_publish": True, "deleted": []}
 WRONG = {"slug": "The name “reading” is already in use.", "urls": "exmaple: That is not an address that a browser could open."}
 TYPED, CLAIM, QR = {"urls": "exmaple"}, {"claimable": ["Books", "Music"]}, {"slug": "roadmap"}
 SHELF: dict[str, Any] = {
@@ -529,6 +538,9 @@ PAGES: dict[str, Page] = {
     "admin-people-none": page(
         "admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=[], q="nobody", problem="No.", **TURNING
     ),
+    "admin-lists": page("admin_lists.html", "Lists", ADA, path="/app/admin/lists", here="lists", lists=ALL_LISTS, q="", show="", **TURNING),
+    "admin-lists-none": page("admin_lists.html", "Lists", ADA, path="/app/admin/lists", here="lists", lists=[], q="x", show="", **TURNING),
+    "lists-deleted": page("lists.html", "Lists", ADA, path="/app/lists", lists=[A_LIST], **(LISTS | {"deleted": DELETED_LISTS})),
     "admin-audit": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=AUDIT, **TURNING),
     "admin-audit-none": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=[], **TURNING),
     "links": page("links.html", "Links", ADA, path="/app/links", **table(LINKS)),

@@ -9,6 +9,7 @@ from pydantic import Field
 from refract.core.schema import Id, Input, Output
 from refract.identity.models import AccountTombstone
 from refract.identity.tombstones import reference_of
+from refract.lists.schemas import ListSummary
 
 
 class PersonOut(Output):
@@ -117,6 +118,22 @@ class FiguresOut(Output):
     events: int
     totals: int
     drift: list[str] = Field(examples=[[]])
+
+
+class AdminListOut(ListSummary):
+    """A list of anybody's. Without an owner it was made by somebody without an account."""
+
+    owner_id: Id | None
+    owner_email: str | None = Field(examples=["ada@example.com"])
+    hosts: list[str] = Field(description="Some of the hosts it leads to.", examples=[["example.com"]])
+    removed_at: datetime | None = Field(description="When it was deleted; its name is kept, and it can be brought back, for 24 hours.")
+
+
+class AdminListPage(Output):
+    """A page of everybody's lists."""
+
+    items: list[AdminListOut]
+    next_cursor: str | None
 
 
 class AuditOut(Output):

@@ -27,6 +27,7 @@ PLACES: Final = {
     "stats": "stats:link_stats",
     "keys": "keys:app",
     "links": "links:app",
+    "lists": "lists:app",
     "library": "library:app",
     "export": "files:writing",
     "import": "files:bringing",

@@ -53,3 +53,7 @@ class NamesNeedAccount(Forbidden):
 
 class SensitiveName(Invalid):
     """The name "{name}" needs an account: sign in, or choose another."""
+
+
+class RemovedByAdministrator(Forbidden):
+    """An administrator removed this list, so only an administrator can bring it back."""

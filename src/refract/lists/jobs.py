@@ -8,6 +8,7 @@ from refract.jobs.payload import Payload
 from refract.jobs.registry import handles
 from refract.jobs.schedule import Every
 from refract.lists import fetching, service
+from refract.names.service import release_held
 
 BREATH_SECONDS = 0.01
 
@@ -22,6 +23,18 @@ class GiveUpWaiting(Payload):
     """End the waiting of entries whose job was lost."""
 
     kind: ClassVar[str] = "lists.give_up_waiting"
+
+
+class ReleaseNames(Payload):
+    """Free the names of lists deleted 24 hours ago."""
+
+    kind: ClassVar[str] = "lists.release_names"
+
+
+@handles(ReleaseNames)
+async def release_names(rt: Runtime, _job: ReleaseNames) -> None:
+    async with rt.db.write() as session:
+        await release_held(session, rt.clock.now())
 
 
 @handles(EraseLists)
@@ -42,5 +55,5 @@ async def give_up_waiting(rt: Runtime, _job: GiveUpWaiting) -> None:
         await service.give_up_waiting(session, rt.clock.now())
 
 
-HANDLERS = (fetching.fetch_entry, fetching.recheck_entries, erase_lists, give_up_waiting)
-PERIODIC = (Every(EraseLists(), daily=time(3, 0)), Every(GiveUpWaiting(), seconds=300))
+HANDLERS = (fetching.fetch_entry, fetching.recheck_entries, erase_lists, give_up_waiting, release_names)
+PERIODIC = (Every(EraseLists(), daily=time(3, 0)), Every(GiveUpWaiting(), seconds=300), Every(ReleaseNames(), seconds=300))

@@ -30,7 +30,7 @@ async def export(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
 
 
 async def erase(session: WriteSession, rt: Runtime, leaving: Leaving) -> None:
-    """Published lists are deleted, which frees their names; then everything goes at once, not after the usual 90 days."""
+    """Published lists are deleted; then everything goes at once, names too, not after the usual 90 days."""
     await service.erase_person(session, rt.ids, leaving.user.id, rt.clock.now())
     left = list(await session.scalars(select(LinkList.id).where(LinkList.owner_id == leaving.user.id)))
     await service.forget_slugs(session, left)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Integer, String, Text, UniqueConstraint
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Integer, String, Text, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.types import TABLE_OPTIONS, Model, text_key
@@ -61,6 +61,7 @@ class LinkList(Model):
     updated_at: Mapped[datetime]  # moved by people, never by what we fetch
     published_at: Mapped[datetime | None]
     deleted_at: Mapped[datetime | None]
+    deleted_by_admin: Mapped[bool] = mapped_column(default=False, server_default=false())  # then its maker cannot undo it
 
 
 class ListEntry(Model):

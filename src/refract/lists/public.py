@@ -34,6 +34,7 @@ class PublicPage:
     title: str
     context: dict[str, Any]
     headers: dict[str, str]
+    owner_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Public:
             "newer": about.after,
             "indexed": one.owner_id is not None,
         }
-        return PublicPage(one.id, one.slug or "", title_of(seen), context, robots_headers(one))
+        return PublicPage(one.id, one.slug or "", title_of(seen), context, robots_headers(one), one.owner_id)
 
     async def feed(self, holder: int, kind: str, edition: int | None, known: str) -> Response | None:
         """`known` is the ETag that a reader has from before."""

@@ -1,11 +1,11 @@
 """Questions about lists. A page takes two of them, however many entries there are."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, func, select
+from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, func, or_, select
 from sqlalchemy.orm import aliased
 
 from refract.analytics.models import ListTotals
@@ -13,6 +13,7 @@ from refract.core.db import ReadSession
 from refract.core.page import Cursors, Page
 from refract.core.text import fold
 from refract.identity.access import Right
+from refract.identity.models import User
 from refract.links.models import Link
 from refract.links.safety_models import BlockEpoch
 from refract.lists.access import Who
@@ -119,6 +120,102 @@ async def page_of_lists(
 def _matching(status: ListStatus | None, q: str | None) -> list[ColumnElement[bool]]:
     words = [LinkList.search_text.contains(word, autoescape=True) for word in fold(q or "").split()]
     return [*([LinkList.status == status] if status else []), *words]
+
+
+@dataclass(frozen=True, slots=True)
+class AllListsFilter:
+    """Which lists of everybody's. `removed_since` asks for those deleted since then, instead of live ones."""
+
+    q: str | None = None
+    anonymous: bool | None = None
+    status: ListStatus | None = None
+    removed_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListRow:
+    """Somebody's list as administrators see it in a table; `hosts` are some of those it leads to."""
+
+    found: LinkList
+    owner: User | None
+    entry_count: int
+    views: int
+    hosts: tuple[str, ...] = ()
+
+
+async def page_of_all_lists(
+    session: ReadSession, cursors: Cursors, asked: AllListsFilter, *, limit: int, cursor: str | None
+) -> Page[ListRow]:
+    """Return everybody's lists, newest first: two queries, however many there are."""
+    question = ["all lists", asked.q, asked.anonymous, asked.status, str(asked.removed_since)]
+    counted = select(func.count()).where(ListEntry.list_id == LinkList.id).scalar_subquery()
+    wanted = (
+        select(LinkList, User, counted, ListTotals.total_clicks)
+        .outerjoin(User, User.id == LinkList.owner_id)
+        .outerjoin(ListTotals, ListTotals.target_id == LinkList.id)
+        .where(*_chosen(asked))
+        .order_by(LinkList.id.desc())
+        .limit(limit + 1)
+    )
+    if cursor:
+        (before,) = cursors.read(question, cursor)
+        wanted = wanted.where(LinkList.id < before)
+    rows = [ListRow(found, owner, count or 0, views or 0) for found, owner, count, views in await session.execute(wanted)]
+    hosts = await hosts_of(session, [row.found.id for row in rows[:limit]])
+    rows = [replace(row, hosts=hosts.get(row.found.id, ())) for row in rows]
+    return cursors.page(question, rows, limit, lambda row: (row.found.id,))
+
+
+def _chosen(asked: AllListsFilter) -> list[ColumnElement[bool]]:
+    """Every word must occur in title, name or description, or in the host of an entry."""
+    chosen: list[ColumnElement[bool]] = [ALIVE if asked.removed_since is None else LinkList.deleted_at >= asked.removed_since]
+    if asked.anonymous is not None:
+        chosen.append(LinkList.owner_id.is_(None) if asked.anonymous else LinkList.owner_id.is_not(None))
+    if asked.status is not None:
+        chosen.append(LinkList.status == asked.status)
+    for word in fold(asked.q or "").split():
+        leads_there = select(ListEntry.id).where(ListEntry.list_id == LinkList.id, ListEntry.host.contains(word, autoescape=True))
+        chosen.append(or_(LinkList.search_text.contains(word, autoescape=True), leads_there.exists()))
+    return chosen
+
+
+async def hosts_of(session: ReadSession, list_ids: Sequence[int], most: int = 20) -> dict[int, tuple[str, ...]]:
+    """Return the hosts that each list leads to, in the order of its entries."""
+    wanted = (
+        select(ListEntry.list_id, ListEntry.host)
+        .where(ListEntry.list_id.in_(list_ids))
+        .group_by(ListEntry.list_id, ListEntry.host)
+        .order_by(ListEntry.list_id, func.min(ListEntry.position))
+    )
+    found: dict[int, list[str]] = {}
+    for list_id, host in await session.execute(wanted) if list_ids else ():
+        found.setdefault(list_id, []).append(host)
+    return {list_id: tuple(hosts[:most]) for list_id, hosts in found.items()}
+
+
+async def list_named(session: ReadSession, slug: str) -> LinkList | None:
+    """Return the published list that holds a name."""
+    return await session.scalar(select(LinkList).where(LinkList.id == _holder(slug), PUBLISHED))
+
+
+async def removed_named(session: ReadSession, slug: str) -> LinkList | None:
+    """Return the list that was published under a name and deleted last."""
+    wanted = select(LinkList).where(LinkList.slug == slug, LinkList.status == ListStatus.PUBLISHED, ~ALIVE)
+    return await session.scalar(wanted.order_by(LinkList.deleted_at.desc(), LinkList.edition.desc()).limit(1))
+
+
+async def lately_deleted(session: ReadSession, who: Who, since: datetime, most: int = 20) -> list[tuple[LinkList, bool]]:
+    """Return the lists that somebody deleted since then, latest first, and whether each still holds a name.
+
+    Editions that went together are told as one, the latest of them.
+    """
+    held = select(Name.key).where(Name.kind == Kind.LIST, Name.target_id == LinkList.id).exists()
+    wanted = select(LinkList, held).where(who.mine(), LinkList.deleted_at > since, LinkList.deleted_by_admin.is_(False))
+    rows = await session.execute(wanted.order_by(LinkList.deleted_at.desc(), LinkList.edition.desc()).limit(most))
+    told: dict[tuple[int, datetime | None], tuple[LinkList, bool]] = {}
+    for found, holds in rows:
+        told.setdefault((found.family_id, found.deleted_at), (found, holds))
+    return list(told.values())
 
 
 async def claimable(session: ReadSession, creator: str | None) -> list[LinkList]:

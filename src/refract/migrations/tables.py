@@ -14,6 +14,7 @@ from refract.links import models as links
 from refract.links import safety_models as links_safety
 from refract.lists import models as lists
 from refract.names import models as names
+from refract.reports import models as reports
 from refract.tags import models as tags
 from refract.web import models as web
 
@@ -58,6 +59,7 @@ __all__ = [
     "metadata",
     "names",
     "redirect_tables",
+    "reports",
     "tags",
     "web",
 ]

@@ -30,6 +30,7 @@ class Name(Model):
         Index("ix_names_head", "head"),
         Index("ix_names_middle", "middle"),
         Index("ix_names_tail", "tail"),
+        Index("ix_names_held_until", "held_until"),
         TABLE_OPTIONS,
     )
 
@@ -41,3 +42,4 @@ class Name(Model):
     middle: Mapped[str] = mapped_column(text_key(24))
     tail: Mapped[str] = mapped_column(text_key(24))
     created_at: Mapped[datetime]
+    held_until: Mapped[datetime | None]  # of a deleted target: nobody else gets the name before

@@ -14,6 +14,8 @@ from refract.names.models import Kind, Name
 _MOST_LOOKALIKES = 500
 _BEHIND_ALL = "~"
 """Comes after every character of a key."""
+_LIVE = Name.held_until.is_(None)
+"""Names of deleted targets are kept, and no longer offered."""
 _links = table("links", column("id", BigInteger))
 """Codes are made of the ids in this table, which belongs to a feature above; nothing else of it is known here."""
 
@@ -29,7 +31,8 @@ async def find_names(session: ReadSession, keys: Collection[str]) -> dict[str, N
 async def names_beginning(session: ReadSession, typed: str, most: int) -> list[Name]:
     """Names that begin with what was typed, by key: a range of the primary key, which every database walks along its index."""
     key = name_key(typed)
-    question = select(Name).where(Name.key >= key, Name.key < key + _BEHIND_ALL).order_by(Name.key).limit(most)
+    within = (Name.key >= key, Name.key < key + _BEHIND_ALL, _LIVE)
+    question = select(Name).where(*within).order_by(Name.key).limit(most)
     return list(await session.scalars(question))
 
 
@@ -78,7 +81,7 @@ async def lookalikes(session: ReadSession, typed: str) -> list[Lookalike]:
         return []
     found: set[Lookalike] = set()
     for part, wanted in zip((Name.head, Name.middle, Name.tail), near.pieces(key), strict=True):
-        question = select(Name.key, Name.name, Name.kind, Name.target_id).where(part.in_(wanted)).limit(_MOST_LOOKALIKES)
+        question = select(Name.key, Name.name, Name.kind, Name.target_id).where(part.in_(wanted), _LIVE).limit(_MOST_LOOKALIKES)
         for other, name, kind, target_id in await session.execute(question):
             edits = near.distance(key, other)
             if edits and edits < max(len(key), len(other)):  # something must have been typed right

@@ -92,6 +92,20 @@ async def release(session: WriteSession, kind: Kind, target: int, keys: Collecti
     return cast("CursorResult[Any]", await session.execute(question)).rowcount
 
 
+async def hold_names(session: WriteSession, kind: Kind, target: int, until: datetime | None) -> int:
+    """Keep the names of a deleted target until then; None ends it, because the target is back.
+
+    Returns how many names it has.
+    """
+    names = update(Name).where(Name.kind == kind, Name.target_id == target).values(held_until=until)
+    return cast("CursorResult[Any]", await session.execute(names.execution_options(synchronize_session=False))).rowcount
+
+
+async def release_held(session: WriteSession, now: datetime) -> int:
+    """Free the names that were kept until now; return how many there were."""
+    return cast("CursorResult[Any]", await session.execute(delete(Name).where(Name.held_until <= now))).rowcount
+
+
 async def availability(session: ReadSession, space: Namespace, name: str, kind: Kind) -> NameAvailability:
     """Whether the name could be had at this moment, and if not, why."""
     try:

@@ -1,6 +1,6 @@
 """The calls for those who run the place."""
 
-from refract.admin.api import barred, operations, people
+from refract.admin.api import barred, lists, operations, people
 
 ROUTERS = (
     people.router,
@@ -9,6 +9,7 @@ ROUTERS = (
     operations.jobs_router,
     operations.figures_router,
     operations.links_router,
+    lists.router,
 )
 
 __all__ = ["ROUTERS"]

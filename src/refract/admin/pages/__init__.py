@@ -1,5 +1,5 @@
 """The operators' screens."""
 
-from refract.admin.pages import barred, operations, people
+from refract.admin.pages import barred, lists, operations, people
 
-ROUTERS = (operations.router, people.router, barred.router)
+ROUTERS = (operations.router, people.router, barred.router, lists.router)

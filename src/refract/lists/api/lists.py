@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
+from refract.core.errors import NothingToUndo
 from refract.core.page import Cursors, InvalidCursor
 from refract.core.schema import Id
 from refract.identity.actors import Writer
@@ -19,6 +20,7 @@ from refract.lists.errors import (
     NoEntries,
     NotPublished,
     PublishingNeedsAccount,
+    RemovedByAdministrator,
     SensitiveName,
     SlugSettled,
 )
@@ -98,9 +100,37 @@ async def change_list(list_id: Id, changes: ListPatch, visitor: Writing, rt: Rt)
 
 @router.delete("/{list_id}", status_code=204, responses=ON_A_LIST)
 async def delete_list(list_id: Id, visitor: Writing, rt: Rt) -> Response:
-    """Delete a list, draft or published. Its name is free at once."""
+    """Delete a list, draft or published. Its name is kept for 24 hours, in which the deletion can be undone."""
     async with rt.db.write() as session:
         await service.delete_list(session, rt.ids, visitor.who, list_id, rt.clock.now())
+    return Response(status_code=204)
+
+
+@router.post("/{list_id}/undo", responses=problems(*ASKING, ListNotFound, NothingToUndo, RemovedByAdministrator, SlugTaken))
+async def undo_delete(
+    list_id: Id,
+    visitor: Writing,
+    rt: Rt,
+    space: Space,
+    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+) -> ListOut:
+    """Bring back a list deleted in the last 24 hours."""
+    async with rt.db.write() as session:
+        await service.undo_delete(session, space, visitor.who, list_id)
+        return await list_out(session, rt, visitor, list_id)
+
+
+@router.post("/{list_id}/release", status_code=204, responses=problems(*ASKING, ListNotFound, NothingToUndo, RemovedByAdministrator))
+async def release_name(
+    list_id: Id,
+    visitor: Writing,
+    rt: Rt,
+    space: Space,
+    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+) -> Response:
+    """Free the name of a deleted list now, instead of 24 hours after it was deleted."""
+    async with rt.db.write() as session:
+        await service.release_name(session, space, visitor.who, list_id)
     return Response(status_code=204)
 
 

@@ -44,6 +44,7 @@ async def _lists(
     async with rt.db.read() as session:
         page = await queries.page_of_lists(session, Cursors(rt.secret), visitor.who, limit=PER_PAGE, cursor=cursor, q=q or None)
         waiting = [] if visitor.anonymous else await queries.claimable(session, visitor.who.creator)
+        deleted = [] if cursor or q else await queries.lately_deleted(session, visitor.who, rt.clock.now() - service.UNDO_TIME)
     kept = {"q": q} if q else {}
     return show_page(
         request,
@@ -53,6 +54,7 @@ async def _lists(
         page_title="Lists",
         lists=[summary(found, count, views, rt.settings.public_url) for found, count, views in page.items],
         claimable=titles(waiting),
+        deleted=[{"id": str(one.id), "title": one.title, "slug": one.slug, "held": held} for one, held in deleted],
         may_publish=not visitor.anonymous or rt.settings.effective_anonymous_lists == "publish",
         q=q or "",
         next_url=f"/app/lists?{urlencode({**kept, 'cursor': page.next_cursor})}" if page.next_cursor else None,

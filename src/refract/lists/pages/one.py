@@ -4,7 +4,7 @@ from fastapi import Request
 from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
-from refract.core.errors import RefractError
+from refract.core.errors import Conflict, RefractError
 from refract.core.schema import Id
 from refract.links.edge import Space
 from refract.lists import queries, service
@@ -15,7 +15,7 @@ from refract.lists.models import ListStatus
 from refract.lists.pages.frame import Text, again, back, show_list, show_page
 from refract.lists.public import preview
 from refract.lists.schemas import ListPatch
-from refract.web import returning
+from refract.web import flash, returning
 from refract.web.toolkit import Rt, page_router
 
 router = page_router()
@@ -91,6 +91,38 @@ async def new_edition(list_id: Id, request: Request, visitor: Writing, rt: Rt, s
 
 @router.post("/app/lists/{list_id}/delete")
 async def delete(list_id: Id, visitor: Writing, rt: Rt) -> Response:
+    """Delete a list, and offer to take it back."""
     async with rt.db.write() as session:
-        await service.delete_list(session, rt.ids, visitor.who, list_id, rt.clock.now())
-    return RedirectResponse("/app/lists", 303)
+        found = await service.delete_list(session, rt.ids, visitor.who, list_id, rt.clock.now())
+        title = found.title or "Untitled list"
+    response = RedirectResponse("/app/lists", 303)
+    flash.say(response, rt, f"“{title}” is deleted.", undo=f"/app/lists/{list_id}/undo")
+    return response
+
+
+@router.post("/app/lists/{list_id}/undo")
+async def undo(list_id: Id, visitor: Writing, rt: Rt, space: Space) -> Response:
+    """Bring back a deleted list."""
+    try:
+        async with rt.db.write() as session:
+            await service.undo_delete(session, space, visitor.who, list_id)
+    except Conflict as refused:
+        response: Response = RedirectResponse("/app/lists", 303)
+        flash.say(response, rt, refused.message, kind="wrong")
+        return response
+    response = back(list_id)
+    flash.say(response, rt, "The list is back.")
+    return response
+
+
+@router.post("/app/lists/{list_id}/release")
+async def release(list_id: Id, visitor: Writing, rt: Rt, space: Space) -> Response:
+    """Free the name of a deleted list before its 24 hours are over."""
+    response = RedirectResponse("/app/lists", 303)
+    try:
+        async with rt.db.write() as session:
+            found = await service.release_name(session, space, visitor.who, list_id)
+            flash.say(response, rt, f"The name /{found.slug} is free.")
+    except Conflict as refused:
+        flash.say(response, rt, refused.message, kind="wrong")
+    return response

@@ -1,11 +1,11 @@
-"""From draft to page, once; editions that follow each other under one name; and the end of it all."""
+"""From draft to page, once; and editions that follow each other under one name."""
 
 import secrets
 import string
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 
 from refract.core.db import WriteSession
 from refract.core.ids import IdSource
@@ -34,7 +34,7 @@ _COPIED = (
 
 async def publish(session: WriteSession, space: Namespace, who: Who, list_id: int) -> LinkList:
     """Give the list its name and fix it for good. The names table decides a contest; whoever loses has changed nothing."""
-    family = await _family(session, list_id)
+    family = await lock_family(session, list_id)
     found = await hold_draft(session, who, list_id)
     if await session.scalar(select(ListEntry.id).where(ListEntry.list_id == list_id).limit(1)) is None:
         raise NoEntries
@@ -44,13 +44,13 @@ async def publish(session: WriteSession, space: Namespace, who: Who, list_id: in
     found.status = ListStatus.PUBLISHED.value
     found.published_at = now
     record_change(session, who, found, "published", now)
-    _log(session, space.ids, found, ListEvent.PUBLISH, now)
+    log_action(session, space.ids, found, ListEvent.PUBLISH, now)
     await session.flush()
-    await feed.changed(session, [_news(found)])
+    await feed.changed(session, [news_of(found)])
     return found
 
 
-async def _family(session: WriteSession, list_id: int) -> list[LinkList]:
+async def lock_family(session: WriteSession, list_id: int) -> list[LinkList]:
     """All editions of a list, locked before any of them alone and in one order: so two who publish come one after the other."""
     family_id = await session.scalar(select(LinkList.family_id).where(LinkList.id == list_id))
     rows = select(LinkList).where(LinkList.family_id == family_id).order_by(LinkList.id).with_for_update()
@@ -61,7 +61,7 @@ async def _take_name(session: WriteSession, space: Namespace, found: LinkList, f
     """The name of an earlier edition is taken over; any other is claimed like every name."""
     if found.slug is not None:
         moved = update(Name).where(Name.key == name_key(found.slug), Name.kind == Kind.LIST, Name.target_id.in_(family))
-        if not (await session.execute(moved.values(target_id=found.id))).rowcount:  # type: ignore[attr-defined]  # an update has one
+        if not (await session.execute(moved.values(target_id=found.id, held_until=None))).rowcount:  # type: ignore[attr-defined]  # an update has one
             await names.claim_for(session, space, Kind.LIST, found.id, [found.slug])
         return
     for size in _SIZES:
@@ -77,7 +77,7 @@ async def _take_name(session: WriteSession, space: Namespace, found: LinkList, f
 
 async def new_edition(session: WriteSession, space: Namespace, who: Who, list_id: int) -> tuple[LinkList, bool]:
     """A draft that begins as a copy and takes over the name when it is published; whether it is new or was begun already."""
-    await _family(session, list_id)
+    await lock_family(session, list_id)
     found = await hold(session, who, list_id)
     if found.status != ListStatus.PUBLISHED:
         raise NotPublished
@@ -112,36 +112,9 @@ async def new_edition(session: WriteSession, space: Namespace, who: Who, list_id
     return draft, True
 
 
-async def delete_list(session: WriteSession, ids: IdSource, who: Who, list_id: int, now: datetime) -> LinkList:
-    """Delete softly and free the name at once. With the edition that holds the name, the older ones behind it go as well."""
-    found = await delete_editions(session, ids, who, list_id, now)
-    if not who.as_admin(found):  # else every edition has its line already
-        audit.record(session, "list.deleted", at=now, actor_id=who.user_id, target=found.id)
-    return found
-
-
-async def delete_editions(session: WriteSession, ids: IdSource, who: Who, list_id: int, now: datetime) -> LinkList:
-    """Delete a list as `delete_list` does, without a line of its own: for an account that is deleted as a whole."""
-    family = await _family(session, list_id)
-    found = await hold(session, who, list_id)
-    holds_name = await session.scalar(select(func.count()).where(Name.kind == Kind.LIST, Name.target_id == found.id))
-    going = [found]
-    if holds_name:
-        going = [one for one in family if one.status == ListStatus.PUBLISHED and one.deleted_at is None]
-    await names.release(session, Kind.LIST, found.id)
-    for one in going:
-        one.deleted_at = now
-        record_change(session, who, one, "deleted", now)
-        _log(session, ids, one, ListEvent.DELETE, now)
-    await session.flush()
-    if found.status == ListStatus.PUBLISHED:
-        await feed.changed(session, [_news(one) for one in going])
-    return found
-
-
-def _log(session: WriteSession, ids: IdSource, found: LinkList, event: ListEvent, now: datetime) -> None:
+def log_action(session: WriteSession, ids: IdSource, found: LinkList, event: ListEvent, now: datetime) -> None:
     session.add(ListAction(id=ids.next_id(), list_id=found.id, event=event.value, slug=found.slug, created_at=now))
 
 
-def _news(found: LinkList) -> feed.Change:
+def news_of(found: LinkList) -> feed.Change:
     return feed.Change(found.id, found.version, (name_key(found.slug),) if found.slug else ())

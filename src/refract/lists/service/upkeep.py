@@ -12,7 +12,8 @@ from refract.core.rows import slices
 from refract.lists import queries
 from refract.lists.access import Who
 from refract.lists.models import LinkList, ListAction, ListEntry, ListStatus
-from refract.lists.service.publishing import delete_editions
+from refract.lists.service.deletion import delete_editions
+from refract.names.models import Kind, Name
 
 KEPT = timedelta(days=90)
 _AT_ONCE = 200
@@ -28,12 +29,13 @@ async def erase_old(session: WriteSession, now: datetime, most: int = _AT_ONCE) 
 
 
 async def erase_lists(session: WriteSession, ids: Sequence[int]) -> None:
-    """Remove lists with everything in them. Events of clicks stay; they are anonymous."""
+    """Remove lists with everything in them, and free their names. Events of clicks stay; they are anonymous."""
     for some in slices(list(ids)):
         entries = list(await session.scalars(select(ListEntry.id).where(ListEntry.list_id.in_(some))))
         for targets in slices([*some, *entries]):
             await session.execute(delete(ListTotals).where(ListTotals.target_id.in_(targets)))
         await session.execute(delete(ListEntry).where(ListEntry.list_id.in_(some)))
+        await session.execute(delete(Name).where(Name.kind == Kind.LIST, Name.target_id.in_(some)))
         await session.execute(delete(LinkList).where(LinkList.id.in_(some)))
 
 

@@ -1,0 +1,94 @@
+"""`refract lists`: everybody's lists, from the terminal."""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from refract.admin import queries
+from refract.admin.schemas import AdminListOut
+from refract.cli.common import acting, command_settings, namespace, on_data
+from refract.cli.links.desk import segment_of
+from refract.cli.links.shown import safe
+from refract.cli.options import AsJson, DataDir
+from refract.core.errors import NotFound
+from refract.core.page import Cursors
+from refract.core.runtime import Runtime
+from refract.core.text import shown
+from refract.lists import service
+from refract.lists.access import Who
+from refract.lists.models import LinkList
+from refract.lists.queries import AllListsFilter, list_named, removed_named
+
+app = typer.Typer(help="Everybody's lists: find one, take it down, bring it back.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(help="The name or the short URL of a published list.", metavar="NAME")]
+_MOST = 200
+
+
+class UnknownList(NotFound):
+    """There is no list "{typed}"."""
+
+
+@app.command("list")
+def list_lists(
+    search: Annotated[str | None, typer.Argument(help="Words of title, name or host. Left out: all.")] = None,
+    anonymous: Annotated[bool, typer.Option("--anonymous", help="Only lists without an owner.")] = False,
+    removed: Annotated[bool, typer.Option("--removed", help="Those deleted in the last 24 hours.")] = False,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Show everybody's lists, newest first, at most 200."""
+
+    async def run(rt: Runtime) -> list[AdminListOut]:
+        since = rt.clock.now() - service.UNDO_TIME if removed else None
+        asked = AllListsFilter(search, True if anonymous else None, None, since)
+        async with rt.db.read() as session:
+            page = await queries.page_of_lists(session, Cursors(rt.secret), asked, rt.settings.public_url, limit=_MOST, cursor=None)
+        return page.items
+
+    found = on_data(command_settings(data_dir), run)
+    if as_json:
+        typer.echo(json.dumps([one.model_dump(mode="json") for one in found], indent=2))
+        return
+    table = Table("name", "title", "status", "owner", "leads to", "created")
+    for one in found:
+        hosts = ", ".join(one.hosts[:3])
+        owner = one.owner_email or "(no account)"
+        table.add_row(one.slug or "", safe(one.title or ""), one.status, safe(owner), safe(hosts), f"{one.created_at:%Y-%m-%d}")
+    Console().print(table)
+
+
+@app.command("remove")
+def remove(name: Name, data_dir: DataDir = None) -> None:
+    """Take a published list down. Its maker cannot bring it back; you can, for 24 hours."""
+
+    async def run(rt: Runtime) -> LinkList:
+        by = await acting(rt, None)
+        async with rt.db.write() as session:
+            found = await list_named(session, segment_of(name))
+            if found is None:
+                raise UnknownList(typed=shown(name))
+            who = Who(by.id, is_admin=True)
+            return await service.delete_list(session, rt.ids, who, found.id, rt.clock.now())
+
+    gone = on_data(command_settings(data_dir), run)
+    typer.echo(f"Removed {gone.slug}. Bring it back with: refract lists restore {gone.slug}")
+
+
+@app.command("restore")
+def restore(name: Name, data_dir: DataDir = None) -> None:
+    """Bring back a list deleted in the last 24 hours, under its name."""
+
+    async def run(rt: Runtime) -> LinkList:
+        by = await acting(rt, None)
+        space = namespace(rt)
+        async with rt.db.write() as session:
+            found = await removed_named(session, segment_of(name))
+            if found is None:
+                raise UnknownList(typed=shown(name))
+            return await service.undo_delete(session, space, Who(by.id, is_admin=True), found.id)
+
+    back = on_data(command_settings(data_dir), run)
+    typer.echo(f"{back.slug} is back.")

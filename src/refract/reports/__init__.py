@@ -1,0 +1,1 @@
+"""Abuse reports: anybody may report a link or a list, administrators decide."""

@@ -1,0 +1,53 @@
+"""Reports of abuse."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from refract.core.types import TABLE_OPTIONS, Model, text_key
+
+
+class ReportReason(StrEnum):
+    """What is wrong with the target, as the reporter sees it."""
+
+    PHISHING = "phishing"
+    MALWARE = "malware"
+    SPAM = "spam"
+    ILLEGAL = "illegal"
+    OTHER = "other"
+
+
+class ReportStatus(StrEnum):
+    """Whether an administrator has decided."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class Report(Model):
+    """One person's report of a link or a list. Of the reporter nothing is kept but a digest of their network."""
+
+    __tablename__ = "reports"
+    __table_args__ = (
+        CheckConstraint("kind IN ('link', 'list')", name="kind"),
+        CheckConstraint("status IN ('open', 'closed')", name="status"),
+        Index("ix_reports_target", "kind", "target_id", "status"),
+        Index("ix_reports_status", "status", "id"),
+        Index("ix_reports_closed_at", "closed_at"),
+        TABLE_OPTIONS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # Snowflake
+    kind: Mapped[str] = mapped_column(String(10))
+    target_id: Mapped[int]  # no foreign key: a report outlives what it is about
+    name: Mapped[str] = mapped_column(text_key(64))  # under which it was reported
+    reason: Mapped[str] = mapped_column(String(10))
+    details: Mapped[str | None] = mapped_column(Text)
+    network: Mapped[str] = mapped_column(text_key(32))  # keyed digest: tells repeats apart, and nothing else
+    status: Mapped[str] = mapped_column(String(10))
+    outcome: Mapped[str | None] = mapped_column(String(20))  # what the administrator did
+    created_at: Mapped[datetime]
+    closed_at: Mapped[datetime | None]
+    closed_by: Mapped[int | None] = mapped_column(ForeignKey("users.id"))

@@ -1,0 +1,40 @@
+"""`refract lists`: an operator takes a stranger's page down from the terminal."""
+
+import json
+from pathlib import Path
+
+from refract.core.db import WriteSession
+from refract.core.runtime import Runtime
+from refract.lists import service
+from refract.lists.access import Who
+from tests import make
+from tests.redirect.outside import Outside
+from tests.serving import refract
+
+
+async def _publish(session: WriteSession, rt: Runtime) -> None:
+    who = Who(creator="c" * 64)
+    draft = await make.list_of(session, rt, who, "https://evil.example/login", title="Win a prize")
+    await service.wish_slug(session, make.space(rt), who, draft.id, "prizes")
+    await service.publish(session, make.space(rt), who, draft.id)
+
+
+def test_a_list_is_found_removed_and_restored(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+
+    def lists(*words: str) -> tuple[int, str]:
+        done = refract("lists", *words, "--data-dir", data)
+        return done.returncode, done.stdout + done.stderr
+
+    assert refract("migrate", "--data-dir", data).returncode == 0
+    Outside(Path(data)).write(_publish)
+
+    code, said = lists("list", "evil.example", "--anonymous", "--json")
+    assert (code, [one["slug"] for one in json.loads(said)]) == (0, ["prizes"])
+    assert "prizes" in lists("list")[1]
+    code, said = lists("remove", "http://127.0.0.1:8000/prizes")
+    assert (code, said) == (0, "Removed prizes. Bring it back with: refract lists restore prizes\n")
+    assert lists("remove", "prizes") == (1, 'There is no list "prizes".\n')
+    assert "prizes" in lists("list", "--removed")[1]
+    assert lists("restore", "prizes") == (0, "prizes is back.\n")
+    assert "prizes" in lists("list")[1]
