@@ -1,6 +1,7 @@
 """The contract of the seed (A0), call by call: every status and every error code, under our names and the codes of the specification."""
 
 import uuid
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -234,7 +235,7 @@ async def test_reorder_and_nothing_but_a_permutation(client: AsyncClient) -> Non
 
 
 @pytest.mark.parametrize("state", ["draft", "published"])
-async def test_delete_in_any_state_frees_the_name_at_once(client: AsyncClient, rt: Runtime, state: str) -> None:
+async def test_delete_in_any_state_and_the_name_is_kept_for_undo(client: AsyncClient, rt: Runtime, state: str) -> None:
     made = await published(client, ME, "reading") if state == "published" else await new_list(client, ME, URL)
 
     response = await client.delete(f"/api/v1/lists/{made['id']}", headers=ME)
@@ -242,10 +243,12 @@ async def test_delete_in_any_state_frees_the_name_at_once(client: AsyncClient, r
     assert response.status_code == 204
     assert code(await client.get(f"/api/v1/lists/{made['id']}", headers=ME)) == (404, "LIST_NOT_FOUND")
     assert code(await client.delete(f"/api/v1/lists/{made['id']}", headers=ME)) == (404, "LIST_NOT_FOUND")
-    assert (await client.get("/api/v1/names/reading", params={"kind": "list"})).json()["available"]
+    free = (await client.get("/api/v1/names/reading", params={"kind": "list"})).json()["available"]
+    assert free == (state == "draft")
     async with rt.db.read() as session:
-        assert list(await session.scalars(select(Name))) == []
+        kept = {name.name: name.held_until for name in await session.scalars(select(Name))}
         events = [(action.event, action.slug) for action in await session.scalars(select(ListAction).order_by(ListAction.id))]
+    assert kept == ({"reading": rt.clock.now() + timedelta(hours=24)} if state == "published" else {})
     assert events == ([("publish", "reading"), ("delete", "reading")] if state == "published" else [("delete", None)])
 
 

@@ -69,14 +69,15 @@ async def _two_editions(client: AsyncClient, me: dict[str, str]) -> tuple[str, s
 
 
 @on_sqlite
-async def test_with_the_latest_edition_all_of_them_go_and_the_name_is_free(client: AsyncClient, rt: Runtime) -> None:
+async def test_with_the_latest_edition_all_of_them_go_and_the_name_can_be_freed(client: AsyncClient, rt: Runtime) -> None:
     me = creator()
     first, second = await _two_editions(client, me)
 
     assert (await client.delete(f"/api/v1/lists/{second}", headers=me)).status_code == 204
 
-    assert await _slugs(rt) == {}
     assert (await client.get(f"/api/v1/lists/{first}", headers=me)).status_code == 404
+    assert (await client.post(f"/api/v1/lists/{second}/release", headers=me)).status_code == 204
+    assert await _slugs(rt) == {}
     await published(client, creator(), "reading", C)
     assert code(await client.get("/api/v1/public/lists/reading", params={"edition": 2})) == (404, "LIST_NOT_FOUND")
 
@@ -99,6 +100,7 @@ async def test_an_edition_whose_list_was_deleted_claims_the_name_like_anybody(cl
     first = await published(client, me, "reading", A)
     draft = (await client.post(f"/api/v1/lists/{first['id']}/editions", headers=me)).json()
     await client.delete(f"/api/v1/lists/{first['id']}", headers=me)
+    await client.post(f"/api/v1/lists/{first['id']}/release", headers=me)
     taken = await published(client, creator(), "reading", C)
 
     refused = await client.post(f"/api/v1/lists/{draft['id']}/publish", headers=me)

@@ -141,6 +141,7 @@ async def test_a_freed_name_can_become_a_link_and_the_other_way_round(client: As
     found = await published(client, me, "reading", A)
     assert (await client.get("/reading")).status_code == 200
     await client.delete(f"/api/v1/lists/{found['id']}", headers=me)
+    await client.post(f"/api/v1/lists/{found['id']}/release", headers=me)
     async with rt.db.write() as session:
         key = by_key(await make.key(session, rt, ada))
 

@@ -113,22 +113,26 @@ async def test_two_people_claim_one_cookie(client: AsyncClient, rt: Runtime, ada
 
 
 @on_sqlite
-async def test_a_signed_in_browser_edits_what_its_cookie_made_until_it_is_claimed(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_a_signed_in_browser_claims_what_its_cookie_made_by_editing_it(client: AsyncClient, rt: Runtime, ada: User) -> None:
     token = str(uuid.uuid4())
     draft = await new_list(client, creator(token), URL)
     async with rt.db.write() as session:
         signed_in = by_cookie(rt, await make.cookie(session, rt, ada))
     both = signed_in | {"Cookie": f"{signed_in['Cookie']}; refract_creator={token}"}
 
+    before = await client.get("/app/lists", headers=both | {"Accept": "text/html"})
     assert (await client.patch(f"/api/v1/lists/{draft['id']}", headers=both, json={"title": "Mine"})).status_code == 200
-    page = await client.get("/app/lists", headers=both | {"Accept": "text/html"})
+    after = await client.get("/app/lists", headers=both | {"Accept": "text/html"})
 
-    assert "You made a list in this browser" in page.text
+    assert "You made a list in this browser" in before.text
+    assert "You made a list in this browser" not in after.text
+    assert (await client.get(f"/api/v1/lists/{draft['id']}", headers=signed_in)).json()["title"] == "Mine"
+    assert (await client.get(f"/api/v1/lists/{draft['id']}", headers=creator(token))).status_code == 404
 
 
 @on_sqlite
 async def test_an_administrator_may_delete_any_list_and_it_is_written_down(client: AsyncClient, rt: Runtime, root: User) -> None:
-    found = await published(client, creator(), "abuse", URL)
+    found = await published(client, creator(), "prizes", URL)
     async with rt.db.write() as session:
         key = by_key(await make.key(session, rt, root, *make.ALL))
 

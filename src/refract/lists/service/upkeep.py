@@ -13,6 +13,7 @@ from refract.lists import queries
 from refract.lists.access import Who
 from refract.lists.models import LinkList, ListAction, ListEntry, ListStatus
 from refract.lists.service.deletion import delete_editions
+from refract.names import service as names
 from refract.names.models import Kind, Name
 
 KEPT = timedelta(days=90)
@@ -65,4 +66,5 @@ async def erase_person(session: WriteSession, ids: IdSource, user_id: int, now: 
             still = await session.scalar(select(LinkList.id).where(LinkList.id == list_id, queries.ALIVE))
             if still is not None:  # else it went with a later edition
                 await delete_editions(session, ids, who, list_id, now)
+                await names.release(session, Kind.LIST, list_id)
     await erase_lists(session, [list_id for list_id, status in lists if status == ListStatus.DRAFT])
