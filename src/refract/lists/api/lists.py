@@ -107,7 +107,7 @@ async def delete_list(list_id: Id, visitor: Writing, rt: Rt) -> Response:
 
 
 @router.post("/{list_id}/undo", responses=problems(*ASKING, ListNotFound, NothingToUndo, RemovedByAdministrator, SlugTaken))
-async def undo_delete(
+async def undo_list_deletion(
     list_id: Id,
     visitor: Writing,
     rt: Rt,
@@ -121,7 +121,7 @@ async def undo_delete(
 
 
 @router.post("/{list_id}/release", status_code=204, responses=problems(*ASKING, ListNotFound, NothingToUndo, RemovedByAdministrator))
-async def release_name(
+async def release_list_name(
     list_id: Id,
     visitor: Writing,
     rt: Rt,
