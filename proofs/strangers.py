@@ -169,10 +169,11 @@ def judge(report: Report, found: Findings, size: Size) -> None:
     report.none("redirects not answered", found.unanswered)
     judge_memory(report, found)
     if size.probed:
-        worst, what = max(found.callbacks, default=(0.0, ""))
+        worst = max((seconds for seconds, _ in found.callbacks), default=0.0)
         report.bar("longest callback, CPU", f"{worst * 1000:.1f} ms", f"≤ {MAX_CALLBACK * 1000:g} ms", held=worst <= MAX_CALLBACK)
-        if worst > MAX_CALLBACK:
-            report.note(f"longest callback: {what}")
+        for seconds, what in sorted(found.callbacks, reverse=True)[:8]:
+            if seconds > MAX_CALLBACK:
+                report.note(f"{seconds * 1000:.1f} ms: {what}")
     judge_answers(report, found)
 
 

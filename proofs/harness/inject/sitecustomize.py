@@ -54,17 +54,40 @@ _run_handle: Any = asyncio.Handle._run  # noqa: SLF001 - the one place that ever
 
 
 def _timed_run(handle: Any) -> None:
+    task = getattr(handle._callback, "__self__", None)  # noqa: SLF001 - of a cancelled handle, None
+    request = _request_of(task) if isinstance(task, asyncio.Task) else ""
     began = time.thread_time()
     _run_handle(handle)
     used = time.thread_time() - began
     if used > LONG_CALLBACK_SECONDS:
-        what = f"{used:.6f} {handle!r}".replace("\n", " ")
+        what = _coroutines(task) if isinstance(task, asyncio.Task) else repr(handle).replace("\n", " ")
         with open(str(_CALLBACKS), "a") as file:  # noqa: PTH123 - as early and as plain as can be
-            file.write(f"{what}\n")
+            file.write(f"{used:.6f} {request}{what}\n")
+
+
+def _request_of(task: Any) -> str:
+    """Return method and path of the request that a task of the server answers."""
+    frame = getattr(task.get_coro(), "cr_frame", None)
+    scope = getattr(frame.f_locals.get("self"), "scope", None) if frame is not None else None
+    return f"{scope['method']} {scope['path'][:60]} · " if isinstance(scope, dict) and "path" in scope else ""
+
+
+def _coroutines(task: Any) -> str:
+    """Return the coroutines that a task is in, from the outermost to where it waits now."""
+    names = []
+    waiting: Any = task.get_coro()
+    while waiting is not None and hasattr(waiting, "__qualname__"):
+        frame = getattr(waiting, "cr_frame", None)
+        names.append(f"{waiting.__qualname__}:{frame.f_lineno}" if frame is not None else waiting.__qualname__)
+        waiting = getattr(waiting, "cr_await", None)
+    return " > ".join(names[:1] + names[-4:] if len(names) > 5 else names)
 
 
 def _probe_callbacks() -> None:
     import uvloop  # noqa: PLC0415 - only where it is replaced
+
+    for module in (asyncio, asyncio.tasks):  # tasks in Python tell which coroutine they run
+        setattr(module, "Task", vars(asyncio.tasks)["_PyTask"])  # noqa: B010 - the same
 
     setattr(uvloop, "run", asyncio.run)  # noqa: B010 - its type is another
     setattr(asyncio.Handle, "_run", _timed_run)  # noqa: B010 - the same

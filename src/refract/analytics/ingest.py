@@ -120,7 +120,7 @@ class Ingester:
     async def _apply_spool(self, spool: SpoolState) -> int:
         position = self._positions.get(spool.id) or await self._begin(spool)
         stored = 0
-        batch = read_batch(spool, position, self._most)
+        batch = await self._read(spool, position)
         while batch.next != position:
             if batch.damage is not None:
                 aside = set_aside(spool, batch.damage)
@@ -139,13 +139,17 @@ class Ingester:
             self._positions.pop(spool.id, None)
         return stored
 
+    async def _read(self, spool: SpoolState, position: Position) -> Batch:
+        """Read a batch in a thread: thousands of frames take longer than a redirect may wait."""
+        return await asyncio.to_thread(read_batch, spool, position, self._most)
+
     async def _apply_and_go_on(self, spool: SpoolState, position: Position, batch: Batch) -> Batch:
         """Apply a batch; the answer is the one behind it. While a database server is at work, that one is read."""
         if self._rt.db.dialect == "sqlite":  # whose driver would have to fight for the interpreter's lock while it holds the database's
             await self._apply(spool, position, batch)
             await asyncio.sleep(BREATH_SECONDS)  # others want to write too
-            return read_batch(spool, batch.next, self._most)
-        following = read_batch(spool, batch.next, self._most)
+            return await self._read(spool, batch.next)
+        following = await self._read(spool, batch.next)
         looking = asyncio.create_task(self._look_ahead(spool, following))
         try:
             await self._apply(spool, position, batch)
