@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from refract.cli.doctor import machine, servers, setup
+from refract.cli.doctor import machine, servers, services, setup
 from refract.cli.doctor.findings import Finding, Verdict
 from refract.cli.options import AsJson, DataDir
 from refract.core.configuring import load_settings
@@ -38,7 +38,14 @@ def doctor(
 async def examine(settings: Settings) -> list[Finding]:
     """Everything that can be found out without changing anything."""
     found = [*setup.look(settings), *machine.look(settings)]
-    for look in (servers.look_at_database, servers.look_at_redis, servers.look_at_issuers):
+    for look in (
+        servers.look_at_database,
+        servers.look_at_redis,
+        services.look_at_server,
+        services.look_at_issuers,
+        services.look_at_model,
+        services.look_at_traces,
+    ):
         found += await look(settings)
     return found
 

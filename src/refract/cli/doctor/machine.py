@@ -1,11 +1,14 @@
 """The machine underneath: directories, disk, files that may be open."""
 
+import os
 import resource
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from refract.analytics.node_metrics import BACKED_UP_ROLES, last_backup
 from refract.analytics.spool_reader import Position, has_ingester, pending, spools, what_was_set_aside
 from refract.cli.doctor.findings import Finding, mind, well, wrong
 from refract.core.settings import Settings
@@ -13,14 +16,45 @@ from refract.core.settings import Settings
 LITTLE = 1 << 30
 TOO_LITTLE = 100 << 20
 FEW_FILES = 4096
+FEW_INODES = 0.03
 OLD_SPOOL_BYTES = 256 << 20
+OLD_BACKUP_HOURS = 36
 
 
 def look(settings: Settings) -> list[Finding]:
     found = list(_directory("data directory", settings.data_dir, "REFRACT_DATA_DIR"))
     if settings.role != "worker":
         found += _directory("spool", settings.effective_spool_dir, "REFRACT_SPOOL_DIR")
+    if settings.role in BACKED_UP_ROLES:
+        found += _archive(settings)
+        found += _backup(settings)
     return [*found, *_clicks(settings), *_open_files()]
+
+
+def _archive(settings: Settings) -> Iterator[Finding]:
+    directory = settings.effective_archive_dir
+    if settings.archive_dir is not None and not directory.is_dir():
+        yield wrong("archive", f"{directory} does not exist.", "Mount or make it, or correct REFRACT_ARCHIVE_DIR.")
+        return
+    if settings.archive_dir is None and settings.role != "all":
+        yield mind(
+            "archive",
+            f"Archived clicks of this {settings.role} node lie in its own data directory, {directory}.",
+            "Set REFRACT_ARCHIVE_DIR to one directory that all web and worker nodes share.",
+        )
+    yield from _directory("archive", directory, "REFRACT_ARCHIVE_DIR")
+
+
+def _backup(settings: Settings) -> Iterator[Finding]:
+    at = last_backup(settings)
+    if not at:
+        yield mind("backup", "There has never been one.", "refract backup FILE, every night (docs/how-to/backups.md).")
+        return
+    hours = (time.time() - at) / 3600
+    if hours > OLD_BACKUP_HOURS:
+        yield mind("backup", f"The last good one is {hours / 24:.1f} days old.", "Look why: journalctl -u refract-backup.")
+    else:
+        yield well("backup", f"The last good one is {hours:.0f} hours old.")
 
 
 def _directory(subject: str, path: Path, variable: str) -> Iterator[Finding]:
@@ -33,6 +67,10 @@ def _directory(subject: str, path: Path, variable: str) -> Iterator[Finding]:
         return
     if path.exists() and path.stat().st_mode & 0o077:
         yield mind(subject, f"{path} can be read by others on this machine.", f"chmod 700 {path}")
+    inodes = os.statvfs(there)
+    if inodes.f_files and inodes.f_favail / inodes.f_files < FEW_INODES:
+        yield wrong(subject, f"{there} has {inodes.f_favail:,} of {inodes.f_files:,} inodes left.", "Remove small files.")
+        return
     free = shutil.disk_usage(there).free
     sentence = f"{path} has {free / (1 << 30):.1f} GiB of room."
     if free < TOO_LITTLE:
@@ -68,7 +106,11 @@ def _clicks(settings: Settings) -> Iterator[Finding]:
         who = "and somebody stores them" if serving else "and no server is running here"
         yield well("clicks", f"{waiting / 1024:.0f} KiB of clicks lie in the spool, {who}.")
     if aside := what_was_set_aside(root):
-        yield mind("clicks", f"{len(aside)} files hold clicks that could not be read, such as {aside[0]}.", "Keep them and report them.")
+        yield mind(
+            "clicks",
+            f"{len(aside)} files hold clicks that could not be read, such as {aside[0]}.",
+            "Look at the disk, then: refract verify --acknowledge (docs/how-to/backups.md).",
+        )
 
 
 def _open_files() -> Iterator[Finding]:

@@ -7,14 +7,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
-from sqlalchemy import make_url, text
+from sqlalchemy import make_url, select, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from refract import migrations
+from refract.analytics.archive_models import ArchiveFile
+from refract.analytics.node_metrics import BACKED_UP_ROLES
 from refract.cli.doctor.findings import Finding, mind, well, wrong
 from refract.core.db import Database
 from refract.core.errors import RefractError
+from refract.core.faults import is_denied
 from refract.core.redis import Redis, RedisAway
 from refract.core.settings import Settings
 
@@ -38,7 +41,7 @@ async def look_at_database(settings: Settings) -> list[Finding]:
             found.append(well("database", f"It answers in {(time.perf_counter() - began) * 1000:.1f} ms."))
             found += [finding async for finding in _OF[db.dialect](connection, settings)]
             if revision == migrations.head():
-                found += [finding async for finding in _jobs(connection)]
+                found += [finding async for finding in _jobs(connection, settings)]
     except RefractError as error:
         return [wrong("database", error.message, "")]
     except Exception as error:  # noqa: BLE001 - whatever a driver says is what the operator must hear
@@ -118,10 +121,51 @@ async def _mysql(connection: AsyncConnection, settings: Settings) -> AsyncIterat
 _OF = {"sqlite": _sqlite, "postgresql": _postgresql, "mysql": _mysql}
 
 
-async def _jobs(connection: AsyncConnection) -> AsyncIterator[Finding]:
+async def _jobs(connection: AsyncConnection, settings: Settings) -> AsyncIterator[Finding]:
+    """Look at what the tables say, with no more rights than the role has."""
+    if settings.dialect != "sqlite":
+        yield await _rights(connection, settings)
+    if settings.role in ("redirect", "ingest"):
+        return
+    if settings.role in BACKED_UP_ROLES and (finding := await _archive(connection, settings)) is not None:
+        yield finding
     dead = int(await _one(connection, "SELECT COUNT(*) FROM jobs WHERE status = 'DEAD'"))
     if dead:
         yield mind("jobs", f"{dead} jobs have failed for good.", "Administrators see why, and can have them tried again.")
+
+
+async def _rights(connection: AsyncConnection, settings: Settings) -> Finding:
+    """Try a change of no row: a right that lacks is noticed before there is anything to change."""
+    table = {"redirect": "", "ingest": "link_totals"}.get(settings.role, "links")
+    user = connection.engine.url.username
+    if not table:
+        return well("database user", f"A {settings.role} node only reads, as {user}.")
+    column = {"links": "title", "link_totals": "bot_clicks"}[table]
+    try:
+        await connection.execute(text(f"UPDATE {table} SET {column} = {column} WHERE 1 = 0"))  # noqa: S608 - our own words
+    except DBAPIError as exc:
+        if not is_denied(exc):
+            raise
+        remedy = "Use the user that refract admin grants makes for this role (docs/how-to/least-privilege.md)."
+        return wrong("database user", f"{user} may not write, and a {settings.role} node must.", remedy)
+    finally:
+        await connection.rollback()
+    return well("database user", f"{user} may write.")
+
+
+async def _archive(connection: AsyncConnection, settings: Settings) -> Finding | None:
+    """Compare the files of archived clicks that the table names with those that this node sees."""
+    wanted = select(ArchiveFile.name).where(ArchiveFile.dropped_at.is_(None))
+    names = list((await connection.execute(wanted)).scalars())
+    directory = settings.effective_archive_dir
+    absent = [name for name in names if not (directory / name).is_file()]
+    if absent:
+        return wrong(
+            "archive",
+            f"{len(absent)} of {len(names)} files of archived clicks are not in {directory}, such as {absent[0]}.",
+            "Set REFRACT_ARCHIVE_DIR to one directory that all web and worker nodes share.",
+        )
+    return well("archive", f"All {len(names)} files of archived clicks are in {directory}.") if names else None
 
 
 async def _one(connection: AsyncConnection, question: str) -> Any:
@@ -174,25 +218,3 @@ async def look_at_redis(settings: Settings) -> list[Finding]:
 def _facts(info: bytes) -> dict[str, str]:
     lines = (line.partition(":") for line in info.decode("utf-8", "replace").splitlines() if ":" in line)
     return {name: value for name, _, value in lines}
-
-
-async def look_at_issuers(settings: Settings) -> list[Finding]:
-    found = []
-    for name, issuer in getattr(settings, "issuers", {}).items():
-        url = str(getattr(issuer, "url", "")).rstrip("/")
-        try:
-            async with httpx.AsyncClient(trust_env=False, timeout=5.0) as client:
-                answer = await client.get(f"{url}/.well-known/openid-configuration")
-            told = str(answer.json().get("issuer", "")).rstrip("/") if answer.status_code == 200 else ""
-        except (httpx.HTTPError, ValueError) as error:
-            found.append(
-                wrong(
-                    "issuer", f"{name} does not answer at {url} ({type(error).__name__}).", "Nobody can sign in with it: correct its URL."
-                )
-            )
-            continue
-        if told != url:
-            found.append(wrong("issuer", f"{name} calls itself {told or 'nothing'}, not {url}.", "Write its URL exactly as it does."))
-        else:
-            found.append(well("issuer", f"{name} answers at {url}."))
-    return found

@@ -2,8 +2,12 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+
+import maxminddb
 
 from refract.cli.doctor.findings import Finding, mind, well, wrong
+from refract.cli.doctor.services import is_loopback
 from refract.core.settings import Settings
 
 
@@ -13,6 +17,7 @@ def look(settings: Settings) -> list[Finding]:
         *_proxies(settings),
         *_sharing(settings),
         *_files(settings),
+        *_metrics(settings),
         *_processes(settings),
         *_open_issuers(settings),
     ]
@@ -25,6 +30,12 @@ def _address(settings: Settings) -> Iterator[Finding]:
             "address",
             f"Short URLs begin with {settings.public_url}, which nobody else can reach.",
             "Set REFRACT_BASE_URL to the public address.",
+        )
+    elif settings.base_url is None and not is_loopback(settings.host):
+        yield wrong(
+            "address",
+            f"The server listens on {settings.host}, but short URLs begin with {settings.public_url}: they work on this machine alone.",
+            "Set REFRACT_BASE_URL to the address that others use.",
         )
     elif production and not settings.https:
         yield mind(
@@ -92,11 +103,32 @@ def _files(settings: Settings) -> Iterator[Finding]:
             continue
         variable = f"REFRACT_{name.upper()}"
         if os.access(path, os.R_OK) and path.is_file():
-            yield well(name.removesuffix("_path"), f"{path} can be read.")
+            yield _geoip(path) if name == "geoip_path" else well(name.removesuffix("_path"), f"{path} can be read.")
         else:
             yield wrong(
                 name.removesuffix("_path"), f"{path} cannot be read.", f"Correct {variable}, or give this user the right to read it."
             )
+
+
+def _geoip(path: Path) -> Finding:
+    try:
+        with maxminddb.open_database(path) as reader:
+            kind = reader.metadata().database_type
+    except (maxminddb.InvalidDatabaseError, OSError, ValueError) as exc:
+        return wrong("geoip", f"{path} is no .mmdb database ({exc}).", "Download it again. Places are unknown meanwhile.")
+    return well("geoip", f"{path} can be read: {kind}.")
+
+
+def _metrics(settings: Settings) -> Iterator[Finding]:
+    seen = not is_loopback(settings.host) or bool(settings.trusted_proxies)
+    if settings.metrics_token is None and seen:
+        yield mind(
+            "metrics",
+            "REFRACT_METRICS_TOKEN is not set: this node's figures are for this machine alone, and no Prometheus can read them.",
+            "Set it on every node, to what Prometheus sends.",
+        )
+    else:
+        yield well("metrics", "A token guards them." if settings.metrics_token else "They are read on this machine alone.")
 
 
 def _processes(settings: Settings) -> Iterator[Finding]:
