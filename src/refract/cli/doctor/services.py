@@ -1,7 +1,5 @@
 """What is reached by HTTP: the running server, identity providers, the model, the collector of traces."""
 
-import ipaddress
-
 import httpx
 
 from refract import __version__
@@ -61,15 +59,6 @@ def _reachable(host: str) -> str:
 def _is_test(url: str) -> bool:
     """Names that are reserved for documentation and tests lead nowhere."""
     return (httpx.URL(url).host or "").endswith((".test", ".invalid", ".example"))
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def look_at_issuers(settings: Settings) -> list[Finding]:

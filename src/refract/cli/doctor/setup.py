@@ -7,7 +7,7 @@ from pathlib import Path
 import maxminddb
 
 from refract.cli.doctor.findings import Finding, mind, well, wrong
-from refract.cli.doctor.services import is_loopback
+from refract.core.address import is_loopback
 from refract.core.settings import Settings
 
 
