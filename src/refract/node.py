@@ -14,6 +14,7 @@ from refract.analytics.node_metrics import NodeMetrics
 from refract.analytics.spool_reader import has_ingester
 from refract.core.address import TrustedProxies
 from refract.core.errors import StoreFull, Unavailable
+from refract.core.loop_lag import LoopProbe
 from refract.core.redis import Redis, shared_redis
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
@@ -112,6 +113,7 @@ class Node:
     async def answering(self) -> AsyncIterator[None]:
         """What must run before the first answer."""
         async with AsyncExitStack() as open_parts:
+            await open_parts.enter_async_context(self.beside("loop-probe", LoopProbe(self.rt).run))
             if self.engine is not None:
                 await open_parts.enter_async_context(self.engine.running())
             else:
