@@ -74,9 +74,13 @@ def token(mark: str, word: str) -> str:
 def tokens(mark: str, texts: Iterable[str | None], most: int) -> dict[str, None]:
     """The distinct tokens of some texts in order of appearance; what goes beyond `most` is left out."""
     found: dict[str, None] = {}
+    seen: set[str] = set()
     for text in texts:
         for word in words(text or ""):
-            found.update(dict.fromkeys(token(mark, one) for one in spellings(word)))
+            if word in seen:
+                continue
+            seen.add(word)
+            found.update(dict.fromkeys(token(mark, spelling) for spelling in spellings(word)))
             if len(found) >= most:
                 return found
     return found

@@ -16,7 +16,8 @@ from refract.library.exporting import MEDIA_TYPES, Format, library_as
 from refract.library.import_models import Import, ImportStatus, RowOutcome
 from refract.library.importing import Kind
 from refract.library.importing.bring import stop
-from refract.library.importing.files import Trial, begin_file, my_import, my_imports, read_file, rows_of, take_back, try_file
+from refract.library.importing.files import Trial, begin_file, my_import, my_imports, rows_of, take_back, try_file
+from refract.library.importing.reading import ImportsBusy, read_file
 from refract.links.importing import UnreadableFile
 from refract.web.problems import BodyTooLarge, problems
 from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
@@ -69,7 +70,7 @@ class ImportBegun(ImportOut):
 @router.post(
     "/imports",
     status_code=202,
-    responses=problems(*ASKING, UnreadableFile, BodyTooLarge)
+    responses=problems(*ASKING, UnreadableFile, BodyTooLarge, ImportsBusy)
     | {200: {"model": ImportBegun, "description": "A dry run: nothing was changed."}},
     openapi_extra=_FILE,
 )
@@ -84,7 +85,7 @@ async def import_file(
     idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
 ) -> ImportBegun:
     """Bring bookmarks: the body is the file. Rows become items in the background; addresses that are here already are left alone."""
-    file = await read_file(await request.body(), kind)
+    file = await read_file(rt, actor.user.id, await request.body(), kind, trial=dry_run)
     if dry_run:
         response.status_code = 200
         async with rt.db.read() as session:

@@ -1,5 +1,9 @@
 """What a person has done so far, read for one description."""
 
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from sqlalchemy import select
 
 from refract.core.db import ReadSession
@@ -42,6 +46,11 @@ async def _neighbours(session: ReadSession, user_id: int, item_id: int) -> list[
         borne = select(ItemTag.item_id, Tag.name).join(Tag, Tag.id == ItemTag.tag_id).where(ItemTag.item_id.in_(list(tags)))
         for number, name in (await session.execute(borne)).all():
             tags[number].append(name)
+    return await asyncio.to_thread(_as_neighbours, rows, tags)
+
+
+def _as_neighbours(rows: Sequence[Any], tags: Mapping[int, Sequence[str]]) -> list[Neighbour]:
+    """Count the words of three hundred items: a tenth of a second and more, so work for a thread."""
     return [
         Neighbour(words_of(row.title or "", row.summary or "", row.text[:_GLANCE]), tuple(tags[row.id])) for row in rows if tags[row.id]
     ]

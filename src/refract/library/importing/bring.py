@@ -1,8 +1,6 @@
 """Rows become items, a batch in a transaction. Bringing the same rows again changes nothing."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -12,11 +10,12 @@ from refract.core.db import ReadSession, WriteSession
 from refract.core.ids import IdSource
 from refract.core.rows import insert_or_skip, insert_rows
 from refract.core.runtime import Runtime
-from refract.library.capturing import first_line
+from refract.library.capturing import Recognised, first_line
 from refract.library.import_models import Import, ImportRow, ImportStatus, RowOutcome
-from refract.library.importing.judging import Earlier, Verdict, confirmed, judge
+from refract.library.importing.judging import Earlier, Verdict, confirmed, judge, weigh
+from refract.library.importing.kept import KeptRow, keep_row, restore_row
 from refract.library.importing.pages import page_row
-from refract.library.importing.rows import Bookmark, Row, TagRow, Unreadable
+from refract.library.importing.rows import Bookmark, Row, TagRow
 from refract.library.models import Enrichment, FieldSource, Item, ItemPage, ItemStatus, ItemTag, ItemType
 from refract.library.search import reindex
 from refract.tags import personal
@@ -25,7 +24,7 @@ from refract.tags.models import Tag, TagAlias
 from refract.tags.service import count_use
 
 BATCH = 200
-_SHOWN = 200
+BATCH_CHARACTERS = 256 * 1024
 
 
 async def begin(session: WriteSession, rt: Runtime, user_id: int, kind: str, name: str | None) -> Import:
@@ -41,8 +40,14 @@ async def begin(session: WriteSession, rt: Runtime, user_id: int, kind: str, nam
 
 async def add_rows(session: WriteSession, one: Import, rows: Sequence[Row]) -> None:
     """Keep rows of the file until their turn comes."""
-    table = cast("Table", ImportRow.__table__)
-    await insert_rows(session, table, [_kept(one.id, number, row) for number, row in enumerate(rows, start=one.total + 1)])
+    await add_kept_rows(session, one, [keep_row(row) for row in rows])
+
+
+async def add_kept_rows(session: WriteSession, one: Import, rows: Sequence[KeptRow]) -> None:
+    """Store rows that were made ready in an extraction process."""
+    waiting = {"import_id": one.id, "outcome": RowOutcome.WAITING, "item_id": None}
+    numbered = [{**waiting, "number": number, **row._asdict()} for number, row in enumerate(rows, start=one.total + 1)]
+    await insert_rows(session, cast("Table", ImportRow.__table__), numbered)
     one.total += len(rows)
     await session.flush()
 
@@ -54,11 +59,11 @@ async def bring_batch(rt: Runtime, import_id: int) -> bool:
         if one is None or one.status != ImportStatus.RUNNING:
             return False
         waiting = select(ImportRow).where(ImportRow.import_id == import_id, ImportRow.outcome == RowOutcome.WAITING)
-        some = list(await session.scalars(waiting.order_by(ImportRow.number).limit(BATCH)))
+        some = _bounded(await session.scalars(waiting.order_by(ImportRow.number).limit(BATCH)))
         if not some:
             one.status, one.finished_at = ImportStatus.DONE, rt.clock.now()
             return False
-        rows = {row.number: _back(row) for row in some}
+        rows = {row.number: restore_row(row.place, row.shown, row.why, row.content) for row in some}
         verdicts = await _make(session, rt, one, rows)
         for row in some:
             verdict = verdicts[row.number]
@@ -70,9 +75,21 @@ async def bring_batch(rt: Runtime, import_id: int) -> bool:
         return True
 
 
+def _bounded(rows: Iterable[ImportRow]) -> list[ImportRow]:
+    """Return the first row, and those behind it that are not too much for one batch: one may carry a page of megabytes."""
+    some: list[ImportRow] = []
+    size = 0
+    for row in rows:
+        size += len(row.content or "")
+        if some and size > BATCH_CHARACTERS:
+            break
+        some.append(row)
+    return some
+
+
 async def try_out(session: ReadSession, user_id: int, rows: Sequence[Row], earlier: Earlier, now: datetime) -> list[Verdict]:
     """What would become of the rows."""
-    verdicts = await judge(session, user_id, dict(enumerate(rows)), earlier, now)
+    verdicts = await judge(session, user_id, {number: weigh(row) for number, row in enumerate(rows)}, earlier, now)
     return [verdicts[number] for number in range(len(rows))]
 
 
@@ -84,13 +101,14 @@ async def _held(session: WriteSession, import_id: int) -> Import | None:
 
 async def _make(session: WriteSession, rt: Runtime, one: Import, rows: Mapping[int, Row]) -> dict[int, Verdict]:
     now = rt.clock.now()
-    verdicts = await judge(session, one.user_id, rows, Earlier(), now)
+    weighed = {number: weigh(row) for number, row in rows.items()}
+    verdicts = await judge(session, one.user_id, weighed, Earlier(), now)
     created = [number for number, verdict in verdicts.items() if verdict.outcome is RowOutcome.CREATED]
     bookmarks = {number: row for number in created if isinstance(row := rows[number], Bookmark)}
     tag_rows = [row for number in created if isinstance(row := rows[number], TagRow)]
     tags = await _tags(session, rt.ids, one, bookmarks, tag_rows, now)
     numbers = dict(zip(bookmarks, rt.ids.next_ids(len(bookmarks)), strict=True))
-    made = [_item(one, numbers[number], row, verdicts[number], now) for number, row in bookmarks.items()]
+    made = [_item(one, numbers[number], row, weighed[number].recognised, now) for number, row in bookmarks.items()]
     await insert_rows(session, cast("Table", Item.__table__), made)
     pages = [page_row(numbers[number], row, now) for number, row in bookmarks.items() if row.page is not None]
     await insert_rows(session, cast("Table", ItemPage.__table__), [page for page in pages if page is not None])
@@ -102,10 +120,9 @@ async def _make(session: WriteSession, rt: Runtime, one: Import, rows: Mapping[i
     }
 
 
-def _item(one: Import, item_id: int, row: Bookmark, verdict: Verdict, now: datetime) -> dict[str, Any]:
-    seen = verdict.recognised
+def _item(one: Import, item_id: int, row: Bookmark, seen: Recognised | None, now: datetime) -> dict[str, Any]:
     if seen is None:
-        problem = "a row without a verdict"
+        problem = "a row that was not weighed"
         raise ValueError(problem)
     title = row.title or (None if row.own else first_line(row.text))
     status = ItemStatus.READY_TO_CONFIRM if row.waiting else ItemStatus.ARCHIVED
@@ -186,29 +203,3 @@ async def stop(session: WriteSession, one: Import, now: datetime) -> Import:
 async def left_over(session: ReadSession, import_id: int) -> int:
     waiting = select(func.count()).where(ImportRow.import_id == import_id, ImportRow.outcome == RowOutcome.WAITING)
     return await session.scalar(waiting) or 0
-
-
-def _kept(import_id: int, number: int, row: Row) -> dict[str, Any]:
-    refused = isinstance(row, Unreadable)
-    shown = row.text[:_SHOWN].encode("utf-8", "replace").decode().replace("\0", "")
-    content = None if refused else json.dumps({"tag": isinstance(row, TagRow), **asdict(row)}, default=_text, ensure_ascii=False)
-    return {
-        "import_id": import_id, "number": number, "place": row.where[:40], "shown": shown, "outcome": RowOutcome.WAITING,
-        "why": row.why[:1000].encode("utf-8", "replace").decode() if isinstance(row, Unreadable) else None, "item_id": None,
-        "content": content,
-    }  # fmt: skip
-
-
-def _text(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-def _back(row: ImportRow) -> Row:
-    if row.content is None:
-        return Unreadable(row.place, row.why or "", row.shown)
-    given = json.loads(row.content)
-    if given.pop("tag"):
-        return TagRow(**given)
-    for name in ("created_at", "confirmed_at"):
-        given[name] = datetime.fromisoformat(given[name]) if given[name] else None
-    return Bookmark(**given)

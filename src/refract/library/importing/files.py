@@ -1,38 +1,33 @@
 """Whole files, as the API and the pages take them: tried out, begun, watched, stopped and taken back."""
 
 import asyncio
-import io
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
+from typing import TypeVar
 
 from sqlalchemy import select
 
 from refract.core.db import ReadSession, WriteSession
 from refract.core.page import Cursors, Page, after
 from refract.core.runtime import Runtime
-from refract.core.text import shown
 from refract.identity import audit
 from refract.identity.models import User
 from refract.library.errors import ImportNotFound
 from refract.library.import_jobs import roll_back_later, run_later
 from refract.library.import_models import Import, ImportRow, RowOutcome
-from refract.library.importing.bring import add_rows, begin, try_out
-from refract.library.importing.formats import Kind, open_rows
-from refract.library.importing.judging import Earlier
+from refract.library.importing.bring import add_kept_rows, begin
+from refract.library.importing.formats import Kind
+from refract.library.importing.judging import Earlier, judge
+from refract.library.importing.reading import FileRows
 from refract.library.importing.rollback import begin_rollback
-from refract.library.importing.rows import Row
 
 MOST_TOLD = 1_000
-_SLICE = 500
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """What is in a file, and what wrote it."""
-
-    rows: Sequence[Row]
-    kind: Kind
+_SLICE = 200
+"""Rows that are taken in between two turns of the event loop."""
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,40 +54,39 @@ class Trial:
     rows: Sequence[TriedRow]
 
 
-async def read_file(body: bytes, kind: Kind) -> File:
-    """The rows of a file; `UnreadableFile` when it is none of those that we know."""
-
-    def read() -> File:
-        rows = open_rows(io.BytesIO(body), kind)
-        return File(list(rows), rows.kind)
-
-    return await asyncio.to_thread(read)
-
-
-async def try_file(session: ReadSession, user_id: int, file: File, now: datetime, *, left_out: bool = False) -> Trial:
+async def try_file(session: ReadSession, user_id: int, file: FileRows, now: datetime, *, left_out: bool = False) -> Trial:
     """With `left_out`, the trial tells of rows that would not come and of no others."""
     earlier = Earlier()
     told: list[TriedRow] = []
-    outcomes: list[RowOutcome] = []
-    for start in range(0, len(file.rows), _SLICE):
-        some = file.rows[start : start + _SLICE]
-        verdicts = await try_out(session, user_id, some, earlier, now)
-        outcomes += [verdict.outcome for verdict in verdicts]
-        for number, (row, verdict) in enumerate(zip(some, verdicts, strict=True), start=start + 1):
+    outcomes: Counter[RowOutcome] = Counter()
+    number = 0
+    for some in _batches(file.weighed()):
+        verdicts = await judge(session, user_id, {at: row.weighed for at, row in enumerate(some)}, earlier, now)
+        for at, row in enumerate(some):
+            verdict = verdicts[at]
+            number += 1
+            outcomes[verdict.outcome] += 1
             if len(told) < MOST_TOLD and not (left_out and verdict.outcome is RowOutcome.CREATED):
-                told.append(TriedRow(number, row.where, shown(row.text, 200), verdict.outcome, verdict.why, verdict.item_id))
-    created, existing, refused = (outcomes.count(one) for one in (RowOutcome.CREATED, RowOutcome.EXISTS, RowOutcome.REFUSED))
-    return Trial(file.kind, len(file.rows), created, existing, refused, told)
+                told.append(TriedRow(number, row.place, row.shown, verdict.outcome, verdict.why, verdict.item_id))
+        await asyncio.sleep(0)
+    created, existing, refused = (outcomes[outcome] for outcome in (RowOutcome.CREATED, RowOutcome.EXISTS, RowOutcome.REFUSED))
+    return Trial(file.kind, number, created, existing, refused, told)
 
 
-async def begin_file(session: WriteSession, rt: Runtime, user: User, file: File, name: str | None) -> Import:
+async def begin_file(session: WriteSession, rt: Runtime, user: User, file: FileRows, name: str | None) -> Import:
     """Take the rows in; a worker makes items of them."""
     one = await begin(session, rt, user.id, file.kind, name)
-    for start in range(0, len(file.rows), _SLICE):
-        await add_rows(session, one, file.rows[start : start + _SLICE])
+    for some in _batches(file.kept()):
+        await add_kept_rows(session, one, some)
+        await asyncio.sleep(0)
     await run_later(session, rt, one.id)
     await audit.note(session, rt, "library.import", actor=user, target=str(one.id))
     return one
+
+
+def _batches(rows: Iterator[Item]) -> Iterator[list[Item]]:
+    while some := list(islice(rows, _SLICE)):
+        yield some
 
 
 async def take_back(session: WriteSession, rt: Runtime, user: User, import_id: int) -> Import:

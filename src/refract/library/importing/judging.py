@@ -15,40 +15,70 @@ from refract.library.models import Item, ItemStatus, ItemType
 
 
 @dataclass(frozen=True, slots=True)
+class WeighedRow:
+    """What can be said of a row without a database."""
+
+    refused: str | None = None
+    """Why it can be no item."""
+    recognised: Recognised | None = None
+    """Of a bookmark; what is neither refused nor a bookmark is a tag."""
+    note: str | None = None
+    """The text, where it is a note."""
+    moment: datetime | None = None
+    waiting: bool = False
+    remarks: str | None = None
+
+    @property
+    def digest(self) -> str | None:
+        return self.recognised.url_digest if self.recognised is not None else None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What becomes of a row."""
 
     outcome: RowOutcome
     why: str | None = None
     item_id: int | None = None
-    recognised: Recognised | None = None
 
 
-async def judge(session: ReadSession, user_id: int, rows: Mapping[int, Row], earlier: "Earlier", now: datetime) -> dict[int, Verdict]:
+def weigh(row: Row) -> WeighedRow:
+    """Recognise what a row is. Pure, and the costly half of an import's judgement."""
+    if isinstance(row, Unreadable):
+        return WeighedRow(refused=row.why)
+    if isinstance(row, TagRow):
+        return WeighedRow()
+    recognised = recognise(row.text)
+    is_note = recognised.type is ItemType.NOTE
+    if is_note and not row.own and row.text.lower().startswith("http"):
+        return WeighedRow(refused="This is not an address that a browser could open.")
+    moment = row.confirmed_at or row.created_at
+    return WeighedRow(None, recognised, row.text if is_note else None, moment, row.waiting, "; ".join(row.remarks) or None)
+
+
+async def judge(
+    session: ReadSession, user_id: int, rows: Mapping[int, WeighedRow], earlier: "Earlier", now: datetime
+) -> dict[int, Verdict]:
     """A verdict for each row. What the person has is left alone, so that a file can be brought again; two alike in one file are one."""
     found: dict[int, Verdict] = {}
-    read: dict[int, tuple[Bookmark, Recognised]] = {}
+    known = await _known_pages(session, user_id, [row.digest for row in rows.values() if row.digest])
+    notes = await _known_notes(session, user_id, [row for row in rows.values() if row.note is not None], now)
     for number, row in rows.items():
-        if isinstance(row, Unreadable):
-            found[number] = Verdict(RowOutcome.REFUSED, row.why)
-        elif isinstance(row, TagRow):
+        if row.refused is not None:
+            found[number] = Verdict(RowOutcome.REFUSED, row.refused)
+            continue
+        if row.recognised is None:
             found[number] = Verdict(RowOutcome.CREATED)
-        elif (recognised := recognise(row.text)).type is ItemType.NOTE and not row.own and row.text.lower().startswith("http"):
-            found[number] = Verdict(RowOutcome.REFUSED, "This is not an address that a browser could open.")
-        else:
-            read[number] = row, recognised
-    known = await _known_pages(session, user_id, [one.url_digest for _, one in read.values() if one.url_digest])
-    notes = await _known_notes(session, user_id, [row for row, one in read.values() if one.type is ItemType.NOTE], now)
-    for number, (row, recognised) in read.items():
-        mark = recognised.url_digest or f"{row.confirmed_at or row.created_at}\n{row.text}"
-        here = known.get(recognised.url_digest) if recognised.url_digest else notes.get(row.text)
+            continue
+        mark = row.digest or f"{row.moment}\n{row.note}"
+        here = known.get(row.digest) if row.digest else notes.get(row.note or "")
         if here is not None:
             found[number] = Verdict(RowOutcome.EXISTS, None, here)
         elif mark in earlier.seen:
             found[number] = Verdict(RowOutcome.EXISTS, "The file has it twice.")
         else:
             earlier.seen.add(mark)
-            found[number] = Verdict(RowOutcome.CREATED, "; ".join(row.remarks) or None, None, recognised)
+            found[number] = Verdict(RowOutcome.CREATED, row.remarks)
     return found
 
 
@@ -68,14 +98,14 @@ async def _known_pages(session: ReadSession, user_id: int, digests: Sequence[str
     return found
 
 
-async def _known_notes(session: ReadSession, user_id: int, rows: Sequence[Bookmark], now: datetime) -> dict[str, int]:
+async def _known_notes(session: ReadSession, user_id: int, rows: Sequence[WeighedRow], now: datetime) -> dict[str, int]:
     """Notes with the same text and the same moment: a text alone may well have been written twice."""
-    moments = sorted({moment for row in rows if (moment := confirmed(row, now)) is not None})
+    moments = sorted({min(row.moment or now, now) for row in rows if not row.waiting})
     found: dict[str, int] = {}
     for some in slices(moments):
         question = select(Item.text, Item.id).where(Item.user_id == user_id, Item.status == ItemStatus.ARCHIVED, Item.type == ItemType.NOTE)
         found |= {row.text: row.id for row in (await session.execute(question.where(Item.confirmed_at.in_(some)))).all()}
-    waiting = [row.text for row in rows if row.waiting]
+    waiting = {row.note for row in rows if row.waiting}
     if waiting:
         pending = select(Item.text, Item.id).where(Item.user_id == user_id, Item.pending, Item.type == ItemType.NOTE)
         found |= {text: item_id for text, item_id in (await session.execute(pending)).all() if text in waiting}

@@ -15,8 +15,19 @@ _LONGEST = {"title": 255, "author": 255, "site": 255, "language": 10}
 _MOST = 2_000_000
 
 
+_CLEAN = "sanitised"
+"""Says of a page that its HTML was sanitised as the row was kept, in an extraction process."""
+
+
+def clean_page(page: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a page that are taken, with its HTML sanitised like any foreign one."""
+    html = page.get("html")
+    fields = {name: page[name] for name in FIELDS if name in page}
+    return {**fields, "html": sanitised(html[:_MOST]) if isinstance(html, str) else html, _CLEAN: True}
+
+
 def page_row(item_id: int, row: Bookmark, now: datetime) -> dict[str, Any] | None:
-    """A row of `item_pages`, or nothing where the file has no page that makes sense. Its HTML is sanitised like any foreign one."""
+    """A row of `item_pages`, or nothing where the file has no page that makes sense. Its HTML is sanitised, now or before."""
     if not isinstance(row.page, Mapping):
         return None
     page = row.page
@@ -25,8 +36,10 @@ def page_row(item_id: int, row: Bookmark, now: datetime) -> dict[str, Any] | Non
     except BadRow:
         return None
     keywords = page.get("keywords")
+    html = words["html"] or ""
+    clean = html if page.get(_CLEAN) is True else sanitised(html)
     return {
-        **words, "item_id": item_id, "url": words["url"] or row.text, "text": words["text"] or "", "html": sanitised(words["html"] or ""),
+        **words, "item_id": item_id, "url": words["url"] or row.text, "text": words["text"] or "", "html": clean,
         "keywords": [str(word)[:50] for word in keywords[:50]] if isinstance(keywords, list) else [],
         "published_at": moment(page.get("published_at")), "fetched_at": moment(page.get("fetched_at")) or now,
     }  # fmt: skip

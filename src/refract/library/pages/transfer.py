@@ -17,7 +17,8 @@ from refract.library import queries
 from refract.library.import_models import Import, ImportStatus, RowOutcome
 from refract.library.importing import Kind
 from refract.library.importing.bring import stop
-from refract.library.importing.files import begin_file, my_import, my_imports, read_file, rows_of, take_back, try_file
+from refract.library.importing.files import begin_file, my_import, my_imports, rows_of, take_back, try_file
+from refract.library.importing.reading import read_file
 from refract.links.importing import UnreadableFile
 from refract.web import flash
 from refract.web.toolkit import Cursor, Rt, page_router
@@ -51,7 +52,8 @@ async def import_bookmarks(
         return await _page(request, actor, rt, None, status=422, error="Choose a file first.")
     name = file.filename[:255]
     try:
-        content = await read_file(await file.read(), Kind(kind) if kind in list(Kind) else Kind.AUTO)
+        wanted = Kind(kind) if kind in list(Kind) else Kind.AUTO
+        content = await read_file(rt, actor.user.id, await file.read(), wanted, trial=bool(try_out))
     except UnreadableFile as refused:
         return await _page(request, actor, rt, None, status=422, error=refused.message, kind=kind)
     if try_out:

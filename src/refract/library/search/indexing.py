@@ -1,7 +1,8 @@
 """Keeping the words of items."""
 
+import asyncio
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from sqlalchemy import ARRAY, BindParameter, Table, Text, bindparam, delete, func, select
@@ -20,6 +21,8 @@ from refract.tags.models import Tag
 
 MOST_TOKENS = 10_000
 """Distinct ones of one item: a long book. What comes after is not found, and no database reaches its limits."""
+MAX_INLINE = 20_000
+"""Characters whose words are found on the event loop; those of more are found in a thread."""
 _SLICE = 200
 _SCHEME = re.compile(r"^\s*https?://(www\.)?", re.IGNORECASE)
 
@@ -37,9 +40,11 @@ async def reindex(session: WriteSession, item_ids: Collection[int]) -> None:
         items = (await session.execute(fields)).all()
         tags = await _tag_names(session, some)
         pages = await _pages(session, some)
-        rows = [
-            {"number": one.id, "words": list(_tokens(one, tags.get(one.id, ()), pages.get(one.id, ())))} for one in items
-        ]  # fmt: skip
+        size = sum(len(one.text) for one in items) + sum(len(text or "") for page in pages.values() for text in page)
+        if size <= MAX_INLINE:
+            rows = _token_rows(items, tags, pages)
+        else:  # a page may have a hundred thousand words, which are looked at one by one
+            rows = await asyncio.to_thread(_token_rows, items, tags, pages)
         await put(session, rows)
 
 
@@ -62,6 +67,10 @@ def tokens_of(user_id: int, titles: Iterable[str | None], texts: Iterable[str | 
     first = tokens(TITLE, strong, MOST_TOKENS // 10)
     rest = tokens(WORD, [*strong, *texts], MOST_TOKENS)
     return [number_token(OWNER, user_id), *first, *rest]
+
+
+def _token_rows(items: Sequence[Any], tags: Mapping[int, Iterable[str]], pages: Mapping[int, Iterable[str | None]]) -> list[dict[str, Any]]:
+    return [{"number": item.id, "words": _tokens(item, tags.get(item.id, ()), pages.get(item.id, ()))} for item in items]
 
 
 def _tokens(one: Any, tags: Iterable[str], page: Iterable[str | None]) -> list[str]:

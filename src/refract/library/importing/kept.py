@@ -1,0 +1,49 @@
+"""Rows of a file as they wait in the database for their turn. Pure."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from refract.library.importing.pages import clean_page
+from refract.library.importing.rows import Bookmark, Row, TagRow, Unreadable
+
+MAX_SHOWN = 200
+
+
+class KeptRow(NamedTuple):
+    """The columns of an `ImportRow` that come from the file."""
+
+    place: str
+    shown: str
+    why: str | None
+    content: str | None
+
+
+def keep_row(row: Row) -> KeptRow:
+    """Return a row as it is stored; the HTML of a saved page is sanitised with it."""
+    shown = row.text[:MAX_SHOWN].encode("utf-8", "replace").decode().replace("\0", "")
+    if isinstance(row, Unreadable):
+        return KeptRow(row.where[:40], shown, row.why[:1000].encode("utf-8", "replace").decode(), None)
+    given = {name: value for name, value in asdict(row).items() if value not in (None, "", (), [], False)}
+    if isinstance(row, Bookmark) and isinstance(row.page, Mapping):
+        given["page"] = clean_page(row.page)
+    content = json.dumps({"tag": isinstance(row, TagRow), **given}, default=_plain, ensure_ascii=False)
+    return KeptRow(row.where[:40], shown, None, content)
+
+
+def restore_row(place: str, shown: str, why: str | None, content: str | None) -> Row:
+    """Return the row that was kept."""
+    if content is None:
+        return Unreadable(place, why or "", shown)
+    given: dict[str, Any] = json.loads(content)
+    if given.pop("tag"):
+        return TagRow(**given)
+    for name in ("created_at", "confirmed_at"):
+        given[name] = datetime.fromisoformat(given[name]) if given.get(name) else None
+    return Bookmark(**given)
+
+
+def _plain(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
