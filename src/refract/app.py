@@ -124,7 +124,7 @@ def build_api(rt: Runtime, vitals: Vitals | None = None) -> FastAPI:
     figures.of_link, figures.sparks = analytics_pages.of_link, analytics_pages.sparks
     rt.part(identity_pages.Budget).of_person = library_pages.of_person
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
-    api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api))
+    api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api), rt.settings.codes == "random")
     api.openapi = cache(partial(_describe, api, rt.settings.public_url))  # type: ignore[method-assign]
     api.add_exception_handler(RefractError, _refused)
     api.add_exception_handler(RequestValidationError, _refused)

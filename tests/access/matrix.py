@@ -162,7 +162,7 @@ ROWS: dict[str, Row] = {
     "POST /api/v1/links/{link_id}/history/{version}/revert": Row(OWNED_WRITE),
     "POST /api/v1/links/{link_id}/names": Row(OWNED_WRITE, json=lambda: {"name": f"matrix-{token_hex(6)}"}),
     "DELETE /api/v1/links/{link_id}/names/{name}": Row(OWNED_WRITE),
-    "GET /api/v1/names/{name}": Row(OPEN),
+    "GET /api/v1/names/{name}": Row(OPEN_READ),
     "POST /api/v1/resolve": Row(SIGNED_IN_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN}), json={"path": "/roadmap"}),
     "GET /app/links": Row(SIGNED_IN_READ),
     "POST /app/links": Row(SIGNED_IN_WRITE, form={"destination": "https://example.com/form"}),

@@ -70,6 +70,9 @@ class PlainSurface:
     async def manage_url(self, visitor: Visitor | None, found: Found) -> str | None:  # noqa: ARG002 - nobody manages anything here
         return None
 
+    async def can_create(self, visitor: Visitor | None, name: str) -> bool:
+        return visitor is not None and not name.startswith("taken")
+
     def page(self, scope: Scope, visitor: Visitor | None, template: str, *, status: int, page_title: str, **context: Any) -> Response:
         facts = {"template": template, "path": scope["path"], "title": page_title, "user": visitor.user.id if visitor else None}
         body = json.dumps(facts | context, default=str)

@@ -46,7 +46,7 @@ class World:
         self.clicks.append(found.id)
 
     def fill(self, path: bytes, found: Found, href: str) -> None:
-        assert not found.secure
+        assert not found.restricted
         self.kept[path] = href
 
     def app(self, data: Path, **settings: Any) -> ASGIApp:
@@ -268,7 +268,9 @@ async def test_dead_links_can_look_like_unknown_ones(world: World, tmp_path: Pat
 
 
 async def test_secure_link_asks_for_sign_in_before_anything_else(world: World, wire: Wire) -> None:
-    world.lookup.add(link("plan", "https://example.com/", secure=True), link("old", "https://example.com/", secure=True, status="deleted"))
+    world.lookup.add(
+        link("plan", "https://example.com/", restricted=True), link("old", "https://example.com/", restricted=True, status="deleted")
+    )
 
     for path in ("/plan", "/old", "/plan+", "/plan.qr"):
         page = await wire.ask(path, accept=HTML)
@@ -283,7 +285,7 @@ async def test_secure_link_asks_for_sign_in_before_anything_else(world: World, w
 
 
 async def test_wish_is_kept_for_after_the_sign_in(world: World, wire: Wire, tmp_path: Path) -> None:
-    world.lookup.add(link("plan", "https://example.com/", secure=True))
+    world.lookup.add(link("plan", "https://example.com/", restricted=True))
 
     reply = await wire.ask("/plan/a%20b?x=1", accept=HTML)
     cookie = reply.header("set-cookie") or ""
@@ -295,7 +297,7 @@ async def test_wish_is_kept_for_after_the_sign_in(world: World, wire: Wire, tmp_
 
 
 async def test_secure_link_opens_for_those_who_may_and_is_absent_for_others(world: World, wire: Wire) -> None:
-    world.lookup.add(link("plan", "https://example.com/", secure=True))
+    world.lookup.add(link("plan", "https://example.com/", restricted=True))
     world.lookup.allowed = {7}
 
     assert (await wire.ask("/plan", cookie="as=7")).header("location") == "https://example.com/"
@@ -358,9 +360,9 @@ async def test_memory_for_misses_is_bounded(world: World, tmp_path: Path) -> Non
     rt = Runtime(settings=make_settings(tmp_path), db=NOTHING, clock=world.clock, ids=NOTHING, secret=Secret(b"s" * 40))
     follow = Follow(rt, world.lookup, PlainSurface())
     for number in range(25_000):
-        await follow.count_miss(str(number))
+        await follow.misses.count(str(number))
 
-    assert len(follow._misses._own._buckets) <= 10_000
+    assert len(follow.misses._buckets._own._buckets) <= 10_000
 
 
 # -- lists, previews

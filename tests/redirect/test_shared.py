@@ -25,6 +25,7 @@ from refract.redirect.resolve import Found
 from refract.redirect.shared import SharedLinks
 from refract.redirect.warmup import warm_up
 from tests import make
+from tests.client import by_key
 from tests.conftest import make_settings
 from tests.redirect.nodes import Place, open_place
 from tools.servers import Redis as RedisServer
@@ -152,15 +153,18 @@ async def test_blocking_a_domain_makes_nothing_shared_count(nodes: list[Place], 
     assert (await second.get("/x")).status_code == 410
 
 
-async def test_secure_links_are_never_shared(nodes: list[Place], rt: Runtime, ada: User, redis: Redis) -> None:
+@pytest.mark.parametrize("visibility", [Visibility.SECURE, Visibility.SIGNED_IN])
+async def test_restricted_links_are_never_shared(nodes: list[Place], rt: Runtime, ada: User, redis: Redis, visibility: Visibility) -> None:
     first, _ = nodes
     async with rt.db.write() as session:
-        await make.link(session, rt, ada, name="hush", visibility=Visibility.SECURE, destination="https://secret.example/")
+        await make.link(session, rt, ada, name="hush", visibility=visibility, destination="https://secret.example/")
+        mine = by_key(await make.key(session, rt, ada))
     await warm(rt, ada, first)
-    await first.get("/hush")
+    assert (await first.get("/hush")).status_code == 401
+    assert (await first.get("/hush", headers=mine)).status_code == 302
 
     keys = [key for key in await redis.ask("KEYS", "refract:*") if b"least" not in key]
-    assert keys == [b"refract:n:warm"]
+    assert keys == [b"refract:2:n:warm"]
 
 
 async def test_nothing_lives_beyond_its_expiry(nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock, redis: Redis) -> None:
@@ -171,8 +175,8 @@ async def test_nothing_lives_beyond_its_expiry(nodes: list[Place], rt: Runtime, 
     await warm(rt, ada, first, second)
     for name in ("soon", "late"):
         assert (await first.get(f"/{name}")).status_code == 302
-    assert 0 < await redis.ask("PTTL", "refract:n:soon") <= 90_000
-    assert 90_000 < await redis.ask("PTTL", "refract:n:late") <= 300_000
+    assert 0 < await redis.ask("PTTL", "refract:2:n:soon") <= 90_000
+    assert 90_000 < await redis.ask("PTTL", "refract:2:n:late") <= 300_000
     clock.advance(90)  # Redis keeps its own time: it still has the entry
 
     assert (await second.get("/soon")).status_code == 410
@@ -204,7 +208,7 @@ async def test_an_answer_for_another_name_is_refused(nodes: list[Place], rt: Run
         await make.link(session, rt, ada, name="b", destination="https://b.example/")
     await warm(rt, ada, first, second)
     await first.get("/a")
-    await redis.ask("SET", "refract:n:b", await redis.ask("GET", "refract:n:a"))
+    await redis.ask("SET", "refract:2:n:b", await redis.ask("GET", "refract:2:n:a"))
 
     assert (await second.get("/b")).headers["location"] == "https://b.example/"
     assert second.engine.shared is not None
@@ -217,7 +221,7 @@ async def test_rubbish_in_redis_is_as_good_as_nothing(nodes: list[Place], rt: Ru
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="b")
     await warm(rt, ada, first)
-    await redis.ask("SET", "refract:n:b", rubbish)
+    await redis.ask("SET", "refract:2:n:b", rubbish)
 
     assert (await first.get("/b")).status_code == 302
 

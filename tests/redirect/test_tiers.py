@@ -19,7 +19,8 @@ from refract.links import feed, service
 from refract.links.blocking import block_domain, unblock_domain
 from refract.links.models import Link
 from refract.links.schemas import LinkPatch
-from refract.names.models import Name
+from refract.names import service as names
+from refract.names.models import Kind, Name
 from tests import make
 from tests.conftest import make_settings
 from tests.redirect.nodes import Place, open_place
@@ -67,7 +68,13 @@ async def test_everything_the_answer_needs_comes_with_the_one_question(place: Pl
 
     assert found is not None
     assert (found.id, found.name, found.version, found.title, found.created_at) == (link.id, "x", 1, "Title", link.created_at)
-    assert (found.redirect_status, found.expires_at, found.forward_query, found.secure, found.status) == (308, soon, True, True, "active")
+    assert (found.redirect_status, found.expires_at, found.forward_query, found.restricted, found.status) == (
+        308,
+        soon,
+        True,
+        True,
+        "active",
+    )
     assert len(place.reader.asked) == 1
 
 
@@ -222,8 +229,9 @@ async def test_a_flood_of_unknown_names_costs_no_link_its_place(place: Place, rt
     assert len(place.engine.negatives) <= 64
 
 
-async def test_a_flood_of_strangers_is_not_helped_to_spell(place: Place, rt: Runtime, ada: User) -> None:
-    await new_link(rt, ada, name="roadmap", visibility="public")
+async def test_a_flood_of_strangers_is_not_helped_to_spell(place: Place, rt: Runtime) -> None:
+    async with rt.db.write() as session:
+        await names.claim_for(session, make.space(rt), Kind.LIST, 42, ["roadmap"])
     asked = [(await place.get("/roadmop")).json()["suggestions"] for _ in range(60)]
 
     assert asked[0] == ["roadmap"]
@@ -317,17 +325,20 @@ async def _change(session: WriteSession, rt: Runtime, owner: User, link: Link, c
 # -- what is never kept
 
 
-async def test_a_secure_link_never_enters_the_table(place: Place, rt: Runtime, ada: User, bob: User) -> None:
-    await new_link(rt, ada, name="s", visibility="secure")
+@pytest.mark.parametrize(("visibility", "others"), [("secure", 404), ("signed-in", 302)])
+async def test_a_restricted_link_never_enters_the_table(
+    place: Place, rt: Runtime, ada: User, bob: User, visibility: str, others: int
+) -> None:
+    await new_link(rt, ada, name="s", visibility=visibility)
     async with rt.db.write() as session:
         _, mine = await create_key(session, rt, ada, "k", list(Scope)[:2])
         _, other = await create_key(session, rt, bob, "k", list(Scope)[:2])
 
     assert (await place.get("/s", headers={"x-api-key": mine})).status_code == 302
-    assert (await place.get("/s", headers={"x-api-key": other})).status_code == 404
+    assert (await place.get("/s", headers={"x-api-key": other})).status_code == others
     assert (await place.get("/s")).status_code == 401
     assert not place.cached
-    assert len(place.clicks()) == 1
+    assert len(place.clicks()) == (2 if others == 302 else 1)
 
 
 async def test_a_path_of_any_length_is_answered_but_only_short_ones_are_kept(place: Place, rt: Runtime, ada: User) -> None:

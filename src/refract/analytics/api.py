@@ -18,7 +18,6 @@ from refract.analytics.stats.errors import InvalidRange, TooManyExports, TooMany
 from refract.analytics.stats.export import Form, export
 from refract.analytics.stats.live import Live, Totals, follow
 from refract.analytics.stats.raw import CAMPAIGN_PARTS
-from refract.core.ids import encode
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.actors import Reader
@@ -124,7 +123,7 @@ async def export_clicks(
 ) -> StreamingResponse:
     """Every click of a link as a file. Bots too, each in a row of its own; `from` and `to` to the microsecond."""
     async with rt.db.read() as session:
-        await stats.demand_stats(session, who(actor), link_id)
+        link = await stats.demand_stats(session, who(actor), link_id)
     begin, end = _exactly(asked, rt.clock.now())
     pieces = export(rt, link_id, form, begin, end, by=actor.user.id)
     try:
@@ -132,7 +131,7 @@ async def export_clicks(
     except BaseException:
         await pieces.aclose()
         raise
-    name = f"clicks-{encode(link_id)}.{form}"
+    name = f"clicks-{link.code}.{form}"
     return StreamingResponse(
         _after(first, pieces), media_type=form.media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
     )

@@ -98,7 +98,7 @@ def namespace(rt: Runtime) -> Namespace:
     """Names as the server gives them: the same words are reserved."""
     from refract.app import build_api, reserved_words  # noqa: PLC0415 - most of what there is to load, and few commands need it
 
-    return Namespace(rt.ids, rt.clock, reserved_words(build_api(rt)))
+    return Namespace(rt.ids, rt.clock, reserved_words(build_api(rt)), rt.settings.codes == "random")
 
 
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}

@@ -79,8 +79,13 @@ class Settings(BaseSettings):
     """At least 32 characters; signs cursors and form tokens. Left out: made once, kept in the data directory. Machines share one."""
 
     # -- links
-    default_visibility: Literal["public", "unlisted", "secure"] = "unlisted"
-    """The visibility of a new link that names none."""
+    default_visibility: Literal["public", "unlisted", "signed-in", "secure"] = "unlisted"
+    """The visibility of a new link that names none: `public` (listed for everyone signed in), `unlisted` (anyone with the address may
+    follow it), `signed-in` (everyone signed in may), `secure` (only owners, people it is shared with and administrators)."""
+
+    codes: Literal["snowflake", "random"] = "snowflake"
+    """The codes of new links: made of their id (`snowflake`: short, but near to other codes of the same second), or `random` (60 bits, so
+    that unlisted links cannot be found by guessing). Existing links keep theirs. Set it once all processes run this version."""
 
     dead_link_status: Literal[404, 410] = 410
     """The status of expired, disabled and deleted links: `410`, or `404` for those who want no difference visible."""

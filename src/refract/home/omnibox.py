@@ -21,7 +21,7 @@ from refract.links import queries
 from refract.links.edge import Space, who
 from refract.links.models import Link
 from refract.tags.queries import TagSort, page_of_tags
-from refract.web.networks import NetworkLimit
+from refract.web.networks import Misses, NetworkLimit
 from refract.web.toolkit import Rt, page_router
 
 router = page_router()
@@ -128,6 +128,8 @@ async def omnibox(request: Request, actor: Writer, rt: Rt, space: Space, q: Anno
     name = meaning.text.split("/", 1)[0]
     async with rt.db.read() as session:
         known = await queries.resolve(session, name) if " " not in meaning.text else None
+    if known is None and " " not in meaning.text:
+        await rt.part(Misses).count_request(request, actor.user.id)
     if known or meaning.kind == "open":
         return RedirectResponse(f"/{quote(meaning.text, safe='/%?=&+.-_~')}", 303)
     return RedirectResponse(f"/app/search?{urlencode({'q': meaning.text[:200]})}", 303)
@@ -143,13 +145,15 @@ async def search_page(request: Request, actor: Reader, rt: Rt, q: Annotated[str,
 
 
 @router.get("/app/go")
-async def go(actor: Reader, rt: Rt, q: Words = "") -> Response:  # noqa: ARG001 - it guards
+async def go(request: Request, actor: Reader, rt: Rt, q: Words = "") -> Response:
     """A browser's keyword: `go jira PROJ-1` opens /jira/PROJ-1; words that begin with no name are searched for."""
     path = reading.go_path(q)
     if not path:
         return RedirectResponse("/", 303)
     async with rt.db.read() as session:
         known = await queries.resolve(session, path.split("/", 1)[0])
+    if known is None:
+        await rt.part(Misses).count_request(request, actor.user.id)
     if known is None and " " in q.strip():
         return RedirectResponse(f"/app/search?{urlencode({'q': q.strip()[:200]})}", 303)
     return RedirectResponse(f"/{quote(path, safe='/%+.-_~')}", 303)

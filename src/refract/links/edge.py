@@ -7,6 +7,7 @@ from fastapi import Depends, Request
 
 from refract.core.db import WriteSession
 from refract.core.errors import RefractError, Unavailable
+from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.identity.access import Right
 from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven, SignInNeeded
@@ -23,9 +24,11 @@ from refract.links.vetting import Vetted, vet
 from refract.names.service import Namespace
 from refract.web.limits import RateLimited, take
 from refract.web.problems import ValidationFailed, problems
+from refract.web.shared_limits import SharedBuckets
 
 ASKING = (SignInNeeded, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
 GUARDED = problems(*ASKING)
+ADDRESSES_PER_HOUR = 100
 ON_A_LINK = problems(*ASKING, LinkNotFound, NotYours)
 
 
@@ -56,6 +59,20 @@ def wish_of(rt: Runtime, new: LinkCreate, vetted: Vetted) -> Wish:
 def creations_per_hour(rt: Runtime, user: User) -> int | None:
     """Return the limit of a person, or None: administrators are exempt."""
     return None if user.role == UserRole.ADMIN else rt.settings.creates_per_hour
+
+
+class AddressLookups:
+    """Email addresses that a user may name in an hour: the responses tell who has an account."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self._rt = rt
+        self._buckets = SharedBuckets(rt.part(shared_redis), "address", size=ADDRESSES_PER_HOUR, per_second=ADDRESSES_PER_HOUR / 3600)
+
+    async def count(self, actor: Actor) -> None:
+        """Note one address, or raise RateLimited. Administrators see all accounts anyway."""
+        left = 0.0 if actor.is_admin else await self._buckets.take(str(actor.user.id), self._rt.clock.monotonic())
+        if left < 0:
+            raise RateLimited(limit=ADDRESSES_PER_HOUR, per="an hour for email addresses", retry_after=self._buckets.wait(left))
 
 
 def bucket_of(user: User) -> str:

@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Any
 
 from refract.core.cells import defused
-from refract.core.ids import encode
 from refract.core.runtime import Runtime
 from refract.links.queries import Card, cards_of, links_after
 
@@ -45,8 +44,8 @@ def record(card: Card, now: datetime) -> dict[str, Any]:
     """Everything a link has."""
     link = card.link
     return {
-        "id": str(link.id), "code": encode(link.id), "names": list(card.names), "destination": link.destination, "title": link.title,
-        "notes": link.notes, "tags": list(card.tags), "status": link.state_at(now).value, "visibility": link.visibility,
+        "id": str(link.id), "code": link.code, "names": list(card.names), "destination": link.destination, "title": link.title,
+        "notes": link.notes, "tags": list(card.tags), "status": link.state_at(now).value, "visibility": link.seen_as.value,
         "redirect_status": link.redirect_status, "forward_query": link.forward_query, "expires_at": _moment(link.expires_at),
         "created_at": _moment(link.created_at), "owners": [owner.email for owner in card.owners], "clicks": card.totals.people,
     }  # fmt: skip

@@ -1,6 +1,6 @@
 """News of links and names for whoever keeps answers ready: every change is told here, in the transaction that makes it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
@@ -9,7 +9,7 @@ from sqlalchemy import Table, delete, func, select, text
 
 from refract.core.db import WriteSession
 from refract.core.rows import insert_rows
-from refract.links.models import FeedEntry
+from refract.links.models import FeedEntry, Link
 
 TOPIC = "refract_links"
 """What followers in this process listen to, and the channel on PostgreSQL."""
@@ -28,6 +28,11 @@ class Change:
     target_id: int
     version: int
     names: tuple[str, ...]
+
+
+def change_of(link: Link, names: Iterable[str]) -> Change:
+    """Return the news of a link as it is now, under these names and its random code."""
+    return Change(link.id, link.version, (*names, *((link.random_code,) if link.random_code else ())))
 
 
 async def changed(session: WriteSession, changes: Sequence[Change]) -> None:

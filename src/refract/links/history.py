@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from refract.core.text import fold
-from refract.links.models import Link, LinkChange
+from refract.links.models import Link, LinkChange, Visibility
 from refract.names.grammar import name_key
 
 
@@ -33,6 +33,8 @@ class Action(StrEnum):
 UNDOABLE = frozenset({Action.EDITED, Action.REVERTED, Action.DISABLED, Action.DELETED})
 
 EDITABLE = ("destination", "title", "notes", "redirect_status", "visibility", "forward_query", "expires_at")
+_STORED = ("audience",)
+"""Read together with `visibility`; versions of older code lack it."""
 _DESTINATION = ("href", "href_digest", "destination_host", "has_placeholders", "flagged")
 _LIFE = ("status", "disabled_by_admin", "deleted_at")
 _TOLD = (*EDITABLE, "status", "tags", "names")
@@ -40,7 +42,7 @@ _TOLD = (*EDITABLE, "status", "tags", "names")
 
 def snapshot(link: Link, names: Sequence[str], tags: Mapping[int, str]) -> dict[str, Any]:
     """Everything that a version is made of, as JSON. Tags are kept by id, so that a later renaming does no harm."""
-    fields = {field: _plain(getattr(link, field)) for field in (*EDITABLE, *_DESTINATION, *_LIFE)}
+    fields = {field: _plain(getattr(link, field)) for field in (*EDITABLE, *_STORED, *_DESTINATION, *_LIFE)}
     return {**fields, "names": list(names), "tags": {str(tag_id): name for tag_id, name in sorted(tags.items())}}
 
 
@@ -73,6 +75,7 @@ def restore(link: Link, kept: Mapping[str, Any], *, life: bool) -> None:
     What is known about a destination that did not change is newer than the version, and stays too.
     """
     moved = _DESTINATION if kept["destination"] != link.destination else ()
+    link.audience = kept.get("audience")
     for field in (*EDITABLE, *moved, *(_LIFE if life else ())):
         value = kept[field]
         setattr(link, field, datetime.fromisoformat(value) if field.endswith("_at") and value is not None else value)
@@ -85,6 +88,8 @@ def searchable(link: Link, names: Sequence[str]) -> str:
 
 
 def _shown(field: str, kept: Mapping[str, Any]) -> Any:
+    if field == "visibility":
+        return Visibility.read(kept["visibility"], kept.get("audience")).value
     return sorted(kept["tags"].values()) if field == "tags" else kept[field]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, CheckConstraint, ForeignKey, Index, Integer, SmallInteger, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from refract.core.ids import encode
 from refract.core.types import TABLE_OPTIONS, Model, text_key
 
 
@@ -18,9 +19,29 @@ class LinkState(StrEnum):
 
 
 class Visibility(StrEnum):
+    """Who finds a link in lists, and who may follow it."""
+
     PUBLIC = "public"
+    """Listed for everyone signed in. Anyone with the address may follow it."""
     UNLISTED = "unlisted"
+    """In no list of others. Anyone with the address may follow it, so it is not private."""
+    SIGNED_IN = "signed-in"
+    """Everyone signed in may follow it; in no list of others."""
     SECURE = "secure"
+    """Only owners, people it is shared with and administrators may follow it."""
+
+    @property
+    def stored(self) -> tuple[str, str | None]:
+        """Return the columns `visibility` and `audience`.
+
+        Every restricted value is stored as `secure`, so that code which does not know an audience lets in too few, never too many.
+        """
+        return (Visibility.SECURE.value, self.value) if self == Visibility.SIGNED_IN else (self.value, None)
+
+    @classmethod
+    def read(cls, visibility: str, audience: str | None) -> "Visibility":
+        """Return the value behind the two columns. An audience of a later version is `secure` here."""
+        return cls.SIGNED_IN if (visibility, audience) == cls.SIGNED_IN.stored else cls(visibility)
 
 
 class Link(Model):
@@ -53,7 +74,9 @@ class Link(Model):
     title: Mapped[str | None] = mapped_column(String(200))
     notes: Mapped[str | None] = mapped_column(Text)
     redirect_status: Mapped[int] = mapped_column(SmallInteger)
-    visibility: Mapped[str] = mapped_column(String(10))
+    visibility: Mapped[str] = mapped_column(String(10))  # as stored: every restricted link is `secure`; read `seen_as`
+    audience: Mapped[str | None] = mapped_column(String(10))  # whom else a `secure` link is for
+    random_code: Mapped[str | None] = mapped_column(text_key(16))  # in place of the code made of the id; a generated name
     forward_query: Mapped[bool]
     status: Mapped[str] = mapped_column(String(10))
     disabled_by_admin: Mapped[bool]
@@ -64,6 +87,19 @@ class Link(Model):
     deleted_at: Mapped[datetime | None]
     version: Mapped[int]
     search_text: Mapped[str] = mapped_column(Text)  # folded: names, title, notes, destination
+
+    @property
+    def code(self) -> str:
+        """The code that the link answers under."""
+        return self.random_code or encode(self.id)
+
+    @property
+    def seen_as(self) -> Visibility:
+        return Visibility.read(self.visibility, self.audience)
+
+    @seen_as.setter
+    def seen_as(self, value: Visibility) -> None:
+        self.visibility, self.audience = value.stored
 
     def state_at(self, at: datetime) -> LinkState:
         """Expiry is a fact about time, not about whether a job has run."""

@@ -1,6 +1,7 @@
 """What a name may look like, how names are compared, which words are ours, and which codes a name could be mistaken for."""
 
 import re
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -10,6 +11,10 @@ from refract.names.errors import InvalidSlug, SlugReserved
 from refract.names.models import Kind
 
 LONGEST_LINK_NAME = 50
+RANDOM_CODE_SIZE = 12
+CODE_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Crockford's 32 letters: no two look alike, and lower case does, since names are compared without case. 12 of them are 60 bits."""
+
 FORGIVEN = ".,;:!?)"
 """Punctuation that clings to an address pasted from a sentence."""
 
@@ -120,6 +125,15 @@ def is_sensitive_name(name: str) -> bool:
         or solid.startswith(_SENSITIVE_STEMS)
         or solid.endswith(_SENSITIVE_STEMS)
     )
+
+
+def random_code() -> str:
+    """Return a code that nobody can guess. It is longer than any Base62 code, so neither is mistaken for the other."""
+    return "".join(secrets.choice(CODE_LETTERS) for _ in range(RANDOM_CODE_SIZE))
+
+
+def is_random_code(text: str) -> bool:
+    return len(text) == RANDOM_CODE_SIZE and set(text) <= set(CODE_LETTERS)
 
 
 def could_be_code(key: str) -> bool:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import CheckConstraint, Index, String
+from sqlalchemy import CheckConstraint, Index, String, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.types import TABLE_OPTIONS, Model, text_key
@@ -43,3 +43,5 @@ class Name(Model):
     tail: Mapped[str] = mapped_column(text_key(24))
     created_at: Mapped[datetime]
     held_until: Mapped[datetime | None]  # of a deleted target: nobody else gets the name before
+    generated: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """A link's random code. It is listed nowhere, never suggested, and goes with the link alone."""

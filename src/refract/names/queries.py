@@ -31,17 +31,17 @@ async def find_names(session: ReadSession, keys: Collection[str]) -> dict[str, N
 async def names_beginning(session: ReadSession, typed: str, most: int) -> list[Name]:
     """Names that begin with what was typed, by key: a range of the primary key, which every database walks along its index."""
     key = name_key(typed)
-    within = (Name.key >= key, Name.key < key + _BEHIND_ALL, _LIVE)
+    within = (Name.key >= key, Name.key < key + _BEHIND_ALL, _LIVE, ~Name.generated)
     question = select(Name).where(*within).order_by(Name.key).limit(most)
     return list(await session.scalars(question))
 
 
 async def names_of(session: ReadSession, kind: Kind, target_ids: Collection[int]) -> dict[int, list[str]]:
-    """The names of each target as they were typed, oldest first."""
+    """Return the chosen names of each target as they were typed, oldest first."""
     found: dict[int, list[str]] = {target_id: [] for target_id in target_ids}
     for some in slices(sorted(target_ids)):
-        question = select(Name.target_id, Name.name).where(Name.kind == kind, Name.target_id.in_(some)).order_by(Name.created_at, Name.key)
-        for target_id, name in await session.execute(question):
+        question = select(Name.target_id, Name.name).where(Name.kind == kind, Name.target_id.in_(some), ~Name.generated)
+        for target_id, name in await session.execute(question.order_by(Name.created_at, Name.key)):
             found[target_id].append(name)
     return found
 

@@ -15,7 +15,7 @@ from refract.core.ids import IdSource, decode, encode, first_id_at
 from refract.core.rows import insert_or_skip, slices
 from refract.names import near, queries
 from refract.names.errors import SlugTaken
-from refract.names.grammar import FORGIVEN, Reserved, check, could_be_code, name_key, possible_key, spellings
+from refract.names.grammar import FORGIVEN, Reserved, check, could_be_code, name_key, possible_key, random_code, spellings
 from refract.names.models import Kind, Name
 from refract.names.schemas import NameAvailability
 
@@ -30,6 +30,8 @@ class Namespace:
     ids: IdSource
     clock: Clock
     reserved: Reserved
+    random_codes: bool = False
+    """Whether new links get a random code in place of the one made of their id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,23 @@ async def claim(session: WriteSession, space: Namespace, kind: Kind, wishes: Map
     return refused
 
 
+async def give_codes(session: WriteSession, space: Namespace, wanted: Mapping[int, str | None]) -> dict[int, str]:
+    """Give each link a random code, or the one it wishes for if it is free, and return them.
+
+    The primary key decides here too: a code that is taken is drawn again.
+    """
+    found: dict[int, str] = {}
+    wishes = dict(wanted)
+    while left := [target for target in wanted if target not in found]:
+        drawn = {wishes.pop(target, None) or random_code(): target for target in left}
+        drawn = {code: target for code, target in drawn.items() if code not in space.reserved.keys}
+        rows = [_row(code, code, Kind.LINK, drawn[code], space.clock.now(), generated=True) for code in sorted(drawn)]
+        await insert_or_skip(session, cast("Table", Name.__table__), rows)
+        holders = await _holders(session, list(drawn))
+        found |= {target: code for code, target in drawn.items() if holders.get(code) == target}
+    return found
+
+
 async def claim_for(session: WriteSession, space: Namespace, kind: Kind, target: int, names: Sequence[str]) -> None:
     """Give one target all of these names, or raise why not."""
     refused = await claim(session, space, kind, {target: names})
@@ -88,7 +107,7 @@ async def release(session: WriteSession, kind: Kind, target: int, keys: Collecti
     """Free these names of a target, or all of them; the answer is how many there were."""
     question = delete(Name).where(Name.kind == kind, Name.target_id == target)
     if keys is not None:
-        question = question.where(Name.key.in_(keys))
+        question = question.where(Name.key.in_(keys), ~Name.generated)
     return cast("CursorResult[Any]", await session.execute(question)).rowcount
 
 
@@ -166,10 +185,12 @@ def _soon(space: Namespace) -> int:
     return first_id_at(space.clock.now() + CODE_MARGIN)
 
 
-def _row(key: str, name: str, kind: Kind, target: int, at: datetime) -> dict[str, Any]:
-    head, middle, tail = near.parts(key)
+def _row(key: str, name: str, kind: Kind, target: int, at: datetime, *, generated: bool = False) -> dict[str, Any]:
+    """Return a row of the table. A generated name has no parts, so that nothing looks like it."""
+    head, middle, tail = near.parts(key) if not generated else ("", "", "")
     return {
         "key": key, "name": name, "kind": kind.value, "target_id": target, "head": head, "middle": middle, "tail": tail, "created_at": at,
+        "generated": generated,
     }  # fmt: skip
 
 

@@ -19,9 +19,9 @@ _SHARED: Final = (
 )
 
 
-def headers(status: int, location: bytes) -> list[tuple[bytes, bytes]]:
-    """Every header of a redirect but `Date`, which the server adds."""
-    return [*_own(status, location), *_SHARED]
+def headers(status: int, location: bytes, *, keep: bool = True) -> list[tuple[bytes, bytes]]:
+    """Return every header of a redirect but `Date`, which the server adds. Without `keep` no browser keeps it, whatever the status."""
+    return [*_own(status, location, keep=keep), *_SHARED]
 
 
 def head(status: int, location: bytes) -> bytes:
@@ -49,13 +49,13 @@ def render(status: int, location: bytes, at: float) -> bytes:
     return head(status, location) + ending(at)
 
 
-def _own(status: int, location: bytes) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
+def _own(status: int, location: bytes, *, keep: bool = True) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
     if status not in STATUSES:
         raise ValueError(f"{status} is not one of the redirects {STATUSES}")
     if not _visible(location):
         raise ValueError("a location is a serialised URL: visible ASCII alone")
-    keep = b"private, max-age=30" if status in _BROWSER_MAY_KEEP else b"private, no-store"
-    return (b"location", location), (b"cache-control", keep)
+    kept = b"private, max-age=30" if keep and status in _BROWSER_MAY_KEEP else b"private, no-store"
+    return (b"location", location), (b"cache-control", kept)
 
 
 def _lines(pairs: tuple[tuple[bytes, bytes], ...]) -> bytes:

@@ -13,6 +13,7 @@ from refract.redirect.resolve import Dead, Found, Leads, Listed, Missing, Outcom
 from refract.redirect.schemas import ResolveIn, ResolveOut
 from refract.redirect.wish import View, Wish, forgiven, read_wish
 from refract.web.limits import RateLimited
+from refract.web.networks import Misses
 from refract.web.problems import ValidationFailed, problems
 from refract.web.toolkit import IdempotencyKey, Rt, api_router
 
@@ -28,7 +29,7 @@ async def resolve_path(
     request: Request,
     idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
 ) -> ResolveOut:
-    """Say where a path would lead, and why. Nothing is counted and nothing changes."""
+    """Say where a path would lead, and why. Nothing changes; what does not exist counts against the limit of misses."""
     follow: Follow = request.app.state.redirects
     path, query = own_path(asked.path, rt.settings.public_url)
     wish = read_wish(path.encode("utf-8", "surrogateescape"), query.encode("utf-8", "surrogateescape"))
@@ -39,6 +40,8 @@ async def resolve_path(
     if not wish.name or wish.name.lower() in follow.reserved:
         return _out(path, "own_page", 200, "This address belongs to Refract itself.")
     outcome = await resolve(follow.lookup, wish, who, rt.clock.now)
+    if isinstance(outcome, Missing) or (isinstance(outcome, Dead) and rt.settings.dead_link_status == 404):
+        await rt.part(Misses).count_request(request, actor.user.id)
     suggestions = await follow.lookup.suggest(wish.name, actor) if isinstance(outcome, Missing | Dead) else []
     return _said(path, wish, outcome, rt.settings.dead_link_status, suggestions)
 

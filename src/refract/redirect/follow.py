@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from refract.core.errors import RefractError, Unavailable
 from refract.core.extraction.tasks import TaskRefused
-from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.identity.errors import SignInNeeded
 from refract.names.grammar import Reserved
@@ -48,10 +47,9 @@ from refract.redirect.resolve import (
 from refract.redirect.responses import Redirect, json_preview, without_body
 from refract.redirect.wish import View, raw_path_of, read_wish
 from refract.web import returning
-from refract.web.limits import RateLimited
+from refract.web.networks import Misses
 from refract.web.problems import MethodNotAllowed, problem_headers, problem_response, wants_page
 from refract.web.renders import Renders
-from refract.web.shared_limits import SharedBuckets
 
 STALE_SECONDS = 0.25
 HASTY_SECONDS = 0.5
@@ -73,8 +71,7 @@ class Follow:
         self.hooks = hooks or Hooks()
         self.reserved = reserved or Reserved()
         self.hasty_until = float("-inf")
-        self._allowed = rt.settings.misses_per_minute
-        self._misses = SharedBuckets(rt.part(shared_redis), "miss", size=self._allowed or 1, per_second=(self._allowed or 1) / 60)
+        self.misses = rt.part(Misses)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await _Request(self, scope).answer()
@@ -87,14 +84,6 @@ class Follow:
             return False
         await response(scope, receive, without_body(send) if scope["method"] == "HEAD" else send)
         return True
-
-    async def count_miss(self, network: str) -> None:
-        """Take a token of this network, or refuse. Links that exist go on being answered, whatever the network has guessed."""
-        if self._allowed is None:
-            return
-        left = await self._misses.take(network, self.rt.clock.monotonic())
-        if left < 0:
-            raise RateLimited(limit=self._allowed, per="a minute for links that do not exist", retry_after=self._misses.wait(left))
 
 
 class _Request:
@@ -180,12 +169,12 @@ class _Request:
         return await self._respond(answer) if isinstance(answer, Leads | Dead | Missing) else answer
 
     async def _redirect(self, found: Found, href: str) -> ASGIApp:
-        if found.kind == "link" and not found.secure and not (found.forward_query and self._wish.query):
+        if found.kind == "link" and not found.restricted and not (found.forward_query and self._wish.query):
             self._follow.hooks.fill(self._raw_path, found, href)  # at once: the next who asks should not have to ask for it again
         if self._scope["method"] != "HEAD":
             await self._follow.hooks.record(self._scope, found)
         self._scope.setdefault("state", {})["redirect"] = True
-        return Redirect(found.redirect_status, href)
+        return Redirect(found.redirect_status, href, keep=not found.restricted)
 
     def _sign_in(self) -> Response:
         if not self._page:
@@ -230,7 +219,7 @@ class _Request:
         if len(text) > qr.MAX_TEXT:
             raise QrTooLong
         renders, network = self._rt.part(Renders), self._surface.network(self._scope)
-        keep = {"Cache-Control": "no-store" if found.secure else "private, max-age=300"}
+        keep = {"Cache-Control": "no-store" if found.restricted else "private, max-age=300"}
         if kind == "svg":
             return Response(await renders.draw(qr.DRAW_SVG, text, network), headers=keep, media_type="image/svg+xml")
         try:
@@ -258,9 +247,12 @@ class _Request:
         )
 
     async def _missing(self) -> Response:
-        """A miss costs its network a token; without one there is no page and no search for what was meant."""
-        await self._follow.count_miss(self._surface.network(self._scope))
+        """A miss costs its network and its user a token; without one there is no page and no search for what was meant."""
+        misses = self._follow.misses
+        await misses.count(self._surface.network(self._scope))
         visitor = await self._who()
+        if visitor is not None:
+            await misses.count_user(visitor.user.id)
         name = self._wish.shown
         suggestions = await self._follow.lookup.suggest(self._wish.name, visitor)
         if not self._page:
@@ -273,7 +265,7 @@ class _Request:
             page_title="Not found",
             name=name,
             suggestions=suggestions,
-            creatable=visitor is not None and self._wish.view is View.FOLLOW and not self._wish.extra,
+            creatable=self._wish.view is View.FOLLOW and not self._wish.extra and await self._surface.can_create(visitor, self._wish.name),
         )
 
     async def _refused(self, error: RefractError) -> Response:

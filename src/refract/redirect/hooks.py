@@ -27,6 +27,9 @@ class Surface(Protocol):
     async def manage_url(self, visitor: Visitor | None, found: Found) -> str | None:
         """Where the visitor can change what was found, if they may."""
 
+    async def can_create(self, visitor: Visitor | None, name: str) -> bool:
+        """Return whether the visitor could create a link with this name now."""
+
     def page(self, scope: Scope, visitor: Visitor | None, template: str, *, status: int, page_title: str, **context: Any) -> Response: ...
 
 
@@ -49,7 +52,7 @@ class Hooks:
     record: Record = _count_nothing
     """Called before a counted redirect leaves, and waited for: a click is durable first."""
     fill: Fill = _keep_nothing
-    """Called with the raw path of an answer that every visitor would get; never for secure links."""
+    """Called with the raw path of an answer that every visitor would get; never for restricted links."""
     lists: ListPage | None = None
     """What answers for a list's name: a page, or what becomes of one of its entries."""
     stale: Stale = _knew_nothing

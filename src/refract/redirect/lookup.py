@@ -20,12 +20,12 @@ from refract.redirect.resolve import Found, Visitor
 LONG_AGO = float("-inf")
 _NO_ID = -1
 _FACTS = """l.id, l.destination, l.destination_host, l.redirect_status, l.status, l.expires_at, l.visibility, l.forward_query, l.title,
-l.created_at, l.version, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1)"""
+l.created_at, l.version, l.audience, l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1)"""
 QUESTION = f"""SELECT 0, n.kind, n.target_id, n.name, {_FACTS}
 FROM names n LEFT JOIN links l ON n.kind = 'link' AND l.id = n.target_id WHERE n.key = ?
 UNION ALL
 SELECT 1, 'link', l.id, NULL, {_FACTS}
-FROM links l WHERE l.id = ?"""  # noqa: S608 - our own column names
+FROM links l WHERE l.id = ? AND l.random_code IS NULL"""  # noqa: S608 - our own column names
 """A name and a code in one question: two rows at most, and the name's comes first."""
 
 
@@ -51,7 +51,7 @@ class DatabaseLookup:
         return None
 
     async def may_open(self, found: Found, visitor: Visitor) -> bool:
-        if visitor.is_admin:
+        if visitor.is_admin or found.audience == Visibility.SIGNED_IN:
             return True
         user_id = visitor.user.id
         mine = select(Link.id).where(Link.id == found.id, or_(owned_by(user_id), shared_with(user_id)))
@@ -65,17 +65,18 @@ class DatabaseLookup:
 
     async def _link(self, row: Row, text: str, asked_at: float) -> Found:
         name, number, destination, host, redirect_status, status, expires_at = row[3:10]
-        visibility, forward_query, title, made, version, epoch = row[10:]
+        visibility, forward_query, title, made, version, audience, random_code, epoch = row[10:]
         return Found(
             kind="link",
             id=number,
             name=text if name is None else name,
-            by_code=name is None,
+            by_code=name is None or name == random_code,
             template=_template(destination),
             redirect_status=redirect_status,
             status=status,
             expires_at=moment(expires_at),
-            secure=visibility == Visibility.SECURE,
+            restricted=visibility == Visibility.SECURE,
+            audience=audience,
             forward_query=bool(forward_query),
             blocked=await self._is_blocked(host, epoch or 0),
             title=title,

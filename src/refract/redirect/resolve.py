@@ -1,6 +1,6 @@
 """From a wish to what becomes of it: the one place that knows the order of the questions.
 
-Exact name, then code, then forgiveness; a secure link asks who is there before it says anything; then blocked, deleted, disabled,
+Exact name, then code, then forgiveness; a restricted link asks who is there before it says anything; then blocked, deleted, disabled,
 expired; and at last whether the extra path fits. `POST /resolve` and the redirect itself both go through here.
 """
 
@@ -44,7 +44,10 @@ class Found:
     redirect_status: int = 302
     status: str = "active"
     expires_at: datetime | None = None
-    secure: bool = False
+    restricted: bool = False
+    """Not everyone may follow it: it is kept in no cache, and who asks is found out first."""
+    audience: str | None = None
+    """Who may follow a restricted link beside owners, recipients and administrators."""
     forward_query: bool = False
     blocked: bool = False
     title: str | None = None
@@ -73,7 +76,7 @@ class Lookup(Protocol):
         """What a chosen name or a canonical code stands for; names come first."""
 
     async def may_open(self, found: Found, visitor: Visitor) -> bool:
-        """Whether somebody may follow a secure link."""
+        """Return whether a visitor who is signed in may follow a restricted link."""
 
     async def suggest(self, text: str, visitor: Visitor | None) -> list[str]:
         """At most three names that may have been meant and that the visitor may know of."""
@@ -109,7 +112,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class SignInFirst:
-    """A secure link, and nobody is signed in."""
+    """A restricted link, and nobody is signed in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ async def resolve(lookup: Lookup, wish: Wish, who: Callable[[], Awaitable[Visito
         return Listed(found)
     if found is None or wish.view in (View.FEED, View.CARD):
         return Missing()
-    if found.secure:
+    if found.restricted:
         visitor = await who()
         if visitor is None or not await lookup.may_open(found, visitor):
             return SignInFirst() if visitor is None else Missing()

@@ -10,8 +10,9 @@ from refract.redirect.resolve import Found
 class Redirect:
     """The answer that all this is for."""
 
-    def __init__(self, status: int, href: str) -> None:
-        self._start: Message = {"type": "http.response.start", "status": status, "headers": redirect_headers(status, href.encode("ascii"))}
+    def __init__(self, status: int, href: str, *, keep: bool = True) -> None:
+        headers = redirect_headers(status, href.encode("ascii"), keep=keep)
+        self._start: Message = {"type": "http.response.start", "status": status, "headers": headers}
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         await send(self._start)

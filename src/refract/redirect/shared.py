@@ -1,8 +1,8 @@
 """L2: what one process has read of a link, for all the others, in Redis.
 
-    refract:n:<name as compared>   what a name leads to        "<id> <version> <epoch> <json>"
-    refract:c:<code>               what a code leads to        the same
-    refract:least:<id>             the least version of a link that still counts, kept for longer than any entry
+    refract:2:n:<name as compared>   what a name leads to        "<id> <version> <epoch> <json>"
+    refract:2:c:<code>               what a code leads to        the same
+    refract:least:<id>               the least version of a link that still counts, kept for longer than any entry
 
 A change writes the last of these alone: every entry of an older version, under whatever name, is dead from then on, and none can be
 written any more. What this process has heard of by itself counts as well, so that a Redis which missed a change misleads nobody.
@@ -24,6 +24,10 @@ from refract.links.feed import EVERYTHING
 from refract.links.templates import read_template
 from refract.names.grammar import name_key
 from refract.redirect.resolve import Found
+
+NAMES: Final = "refract:2:n:"
+CODES: Final = "refract:2:c:"
+"""The number rises when older code would share what newer code must not answer, here the id's code of a link with a random one."""
 
 KEPT_SECONDS: Final = 280.0
 """Less than news of changes stay in the database's feed: who starts now can still read of every change that an entry may have missed."""
@@ -103,9 +107,10 @@ class SharedLinks:
         left = KEPT_SECONDS
         if found.expires_at is not None:
             left = min(left, (found.expires_at - self._now()).total_seconds())
-        if found.secure or found.kind != "link" or found.template is None or left <= 0:
+        if found.restricted or found.kind != "link" or found.template is None or left <= 0:
             return
-        key, known = (f"refract:c:{text}", text) if found.by_code else (f"refract:n:{name_key(text)}", name_key(text))
+        named = not found.by_code or decode(text) is None  # a random code is kept like a name
+        key, known = (f"{NAMES}{name_key(text)}", name_key(text)) if named else (f"{CODES}{text}", text)
         value = f"{found.id} {found.version} {found.epoch} {json.dumps(_facts(found, known, found.template.href), separators=(',', ':'))}"
         try:
             await self._redis.run(PUT, [key, _least_key(found.id)], found.id, found.version, value, max(1, int(left * 1000)))
@@ -151,8 +156,8 @@ class SharedLinks:
 
 def _keys(text: str) -> list[tuple[str, str]]:
     named = name_key(text)
-    keys = [(f"refract:n:{named}", named)]
-    return keys if decode(text) is None else [*keys, (f"refract:c:{text}", text)]
+    keys = [(f"{NAMES}{named}", named)]
+    return keys if decode(text) is None else [*keys, (f"{CODES}{text}", text)]
 
 
 def _least_key(target: int) -> str:

@@ -17,6 +17,8 @@ from refract.identity.visitors import Actor, who_asks
 from refract.links.access import Who
 from refract.links.errors import LinkNotFound, NotYours
 from refract.links.queries import view_link
+from refract.names.models import Kind
+from refract.names.service import availability
 from refract.redirect.resolve import Found, Visitor
 
 
@@ -47,6 +49,16 @@ class WebSurface:
         except (LinkNotFound, NotYours, Unavailable):
             return None
         return f"/app/links/{found.id}"
+
+    async def can_create(self, visitor: Visitor | None, name: str) -> bool:
+        space = getattr(self._app.state, "space", None)
+        if space is None or not isinstance(visitor, Actor) or KeyScope.WRITE not in visitor.scopes:
+            return False
+        try:
+            async with self._rt.db.read() as session:
+                return (await availability(session, space, name, Kind.LINK)).available
+        except Unavailable:
+            return False
 
     def page(self, scope: Scope, visitor: Visitor | None, template: str, *, status: int, page_title: str, **context: Any) -> Response:
         actor = visitor if isinstance(visitor, Actor) else None

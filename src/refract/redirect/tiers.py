@@ -32,7 +32,7 @@ LINGER_TURNS = 5
 
 
 class SharedTier(Protocol):
-    """A cache between this process and the database that other processes fill too. It never holds a secure link."""
+    """A cache between this process and the database that other processes fill too. It never holds a restricted link."""
 
     async def get(self, text: str, *, whatever: bool = False) -> Found | None:
         """What is known of a text; None when the database must be asked, also because the cache does not answer in time.

@@ -44,3 +44,35 @@ class NetworkLimit:
         left = await self._buckets.take(network_behind(request, self._rt), now)
         if left < 0:
             raise RateLimited(limit=self._per_minute, per="a minute for each network", retry_after=self._buckets.wait(left))
+
+
+class Misses:
+    """Names and codes that do not exist, asked for in a minute: one budget for every door, for each network and for each user.
+
+    Without it the codes of unlisted links could be walked. What exists is answered however much of the budget is left.
+    """
+
+    def __init__(self, rt: Runtime) -> None:
+        self._rt = rt
+        self._allowed = rt.settings.misses_per_minute
+        size = self._allowed or 1
+        self._buckets = SharedBuckets(rt.part(shared_redis), "miss", size=size, per_second=size / 60)
+
+    async def count(self, network: str, user_id: int | None = None) -> None:
+        """Note one miss of a network, and of a user if one is signed in. Raises RateLimited when either has used its budget."""
+        await self._take(network)
+        if user_id is not None:
+            await self.count_user(user_id)
+
+    async def count_user(self, user_id: int) -> None:
+        await self._take(f"user:{user_id}")
+
+    async def count_request(self, request: Request, user_id: int | None = None) -> None:
+        await self.count(network_behind(request, self._rt), user_id)
+
+    async def _take(self, name: str) -> None:
+        if self._allowed is None:
+            return
+        left = await self._buckets.take(name, self._rt.clock.monotonic())
+        if left < 0:
+            raise RateLimited(limit=self._allowed, per="a minute for links that do not exist", retry_after=self._buckets.wait(left))

@@ -12,7 +12,6 @@ from refract.cli.common import acting, command_settings, namespace, on_data
 from refract.cli.links.shown import print_json
 from refract.core.db import ReadSession, WriteSession
 from refract.core.errors import NotFound
-from refract.core.ids import encode
 from refract.core.runtime import Runtime
 from refract.core.schema import read_id
 from refract.core.text import shown
@@ -107,4 +106,4 @@ def tell(link: LinkOut, said: str, *, as_json: bool) -> None:
         print_json(link)
         return
     expiry = f"{link.expires_at:%Y-%m-%d %H:%M} UTC" if link.expires_at else "never"
-    typer.echo(said.format(link=link.names[0] if link.names else link.code, code=encode(link.id), expiry=expiry))
+    typer.echo(said.format(link=link.names[0] if link.names else link.code, code=link.code, expiry=expiry))

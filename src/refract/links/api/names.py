@@ -5,9 +5,8 @@ from typing import Annotated
 from fastapi import Path, Query, Request, Response
 
 from refract.core.errors import InvalidStateTransition, Stale
-from refract.core.runtime import Runtime
 from refract.core.schema import Id
-from refract.identity.actors import Writer
+from refract.identity.actors import MaybeReader, Writer
 from refract.links import service
 from refract.links.edge import ASKING, Space, shown, who
 from refract.links.errors import LinkNotFound, NameNotFound, NotYours, TooManyNames
@@ -17,13 +16,12 @@ from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.names.models import Kind
 from refract.names.schemas import NameAvailability, NameIn
 from refract.web.limits import RateLimited
-from refract.web.networks import NetworkLimit
+from refract.web.networks import Misses
 from refract.web.problems import problems
 from refract.web.toolkit import BadEtag, IdempotencyKey, IfMatch, Rt, api_router, expected_version
 
 router = api_router("/links/{link_id}/names", "names")
 open_router = api_router("/names", "names")
-ASKS_PER_MINUTE = 120
 
 
 @router.post(
@@ -56,22 +54,16 @@ async def release_name(link_id: Id, name: str, actor: Writer, rt: Rt, space: Spa
     return Response(status_code=204)
 
 
-class Askers(NetworkLimit):
-    """How often each network asks. Strangers may, but not without end."""
-
-    def __init__(self, rt: Runtime) -> None:
-        super().__init__(rt, "ask", ASKS_PER_MINUTE)
-
-
 @open_router.get("/{name}", responses=problems(RateLimited, *ASKING[5:]))
 async def name_availability(
     name: Annotated[str, Path(max_length=200)],
     request: Request,
+    actor: MaybeReader,
     rt: Rt,
     space: Space,
     kind: Annotated[Kind, Query(description="What it is to name: links and lists differ in what they allow.")] = Kind.LINK,
 ) -> NameAvailability:
-    """Whether a name could be had now, and if not, why. Open to strangers."""
-    await rt.part(Askers).count(request, rt.clock.monotonic())
+    """Whether a name could be had now, and if not, why. Open to strangers; every question counts against the limit of misses."""
+    await rt.part(Misses).count_request(request, actor.user.id if actor else None)
     async with rt.db.read() as session:
         return await names.availability(session, space, name, kind)

@@ -11,7 +11,7 @@ from refract.identity.access import Right
 from refract.identity.actors import Reader, Writer
 from refract.identity.errors import EmailAmbiguous, UserNotFound
 from refract.links import queries, service
-from refract.links.edge import ASKING, ON_A_LINK, Space, look_at, shown, who
+from refract.links.edge import ASKING, ON_A_LINK, AddressLookups, Space, look_at, shown, who
 from refract.links.errors import (
     LinkNotFound,
     NotYours,
@@ -55,6 +55,7 @@ async def list_owners(link_id: Id, actor: Reader, rt: Rt) -> OwnerList:
 @router.post("/owners", status_code=201, responses=problems(*_PEOPLE))
 async def add_owner(link_id: Id, person: PersonIn, actor: Writer, rt: Rt, idempotency_key: IdempotencyKey = None) -> LinkOut:  # noqa: ARG001 - read by the route class
     """Let somebody else own the link too."""
+    await rt.part(AddressLookups).count(actor)
     async with rt.db.write() as session:
         held = await service.add_owner(session, who(actor), link_id, person.email, rt.clock.now())
         return await shown(rt, held)
@@ -71,6 +72,7 @@ async def remove_owner(link_id: Id, user_id: Id, actor: Writer, rt: Rt) -> Respo
 @router.post("/transfer", responses=problems(*_PEOPLE))
 async def transfer_link(link_id: Id, person: PersonIn, actor: Writer, rt: Rt, idempotency_key: IdempotencyKey = None) -> LinkOut:  # noqa: ARG001 - read by the route class
     """Make somebody else the primary owner. Only the primary owner and administrators can."""
+    await rt.part(AddressLookups).count(actor)
     async with rt.db.write() as session:
         held = await service.transfer_link(session, who(actor), link_id, person.email, rt.clock.now())
         return await shown(rt, held)
@@ -90,6 +92,7 @@ async def list_shares(link_id: Id, actor: Reader, rt: Rt) -> ShareList:
 @router.post("/shares", status_code=201, responses=problems(*_PEOPLE, ShareExists))
 async def share_link(link_id: Id, person: PersonIn, actor: Writer, rt: Rt, idempotency_key: IdempotencyKey = None) -> LinkShareOut:  # noqa: ARG001 - read by the route class
     """Let somebody look at the link and its figures."""
+    await rt.part(AddressLookups).count(actor)
     async with rt.db.write() as session:
         held, user = await service.share_link(session, who(actor), link_id, person.email, rt.clock.now())
         return LinkShareOut(user_id=user.id, name=user.shown_name, email=user.email, added_at=held.now)

@@ -202,4 +202,4 @@ class Bringing:
         alone = not want.names and want.number is None
         new = want.new.model_copy(update={"names": list(want.names), "find_if_exists": alone})
         visibility = str(new.visibility or self._rt.settings.default_visibility)
-        return Wish(new, want.vetted, visibility, Kept(want.number, want.row.disabled))
+        return Wish(new, want.vetted, visibility, Kept(want.number, want.row.disabled, want.row.code))

@@ -132,7 +132,7 @@ class Rows:
             reading = read({str(name).strip().lower(): value for name, value in record.items()}, self._now)
         except BadRow as wrong:
             return Unreadable(where, str(wrong), self._shown(record.values()))
-        return Candidate(where, reading.given, reading.number, reading.disabled, tuple(reading.remarks))
+        return Candidate(where, reading.given, reading.number, reading.code, reading.disabled, tuple(reading.remarks))
 
     def _reader(self, fields: frozenset[str], what: str) -> Reader:
         """How to read records with these fields: as was asked, or as they look."""

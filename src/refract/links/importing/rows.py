@@ -27,6 +27,8 @@ class Candidate:
     given: Mapping[str, Any]
     number: int | None = None
     """The id it had, in a file of ours."""
+    code: str | None = None
+    """The random code it had, likewise."""
     disabled: bool = False
     remarks: Sequence[str] = ()
     """What of the record has no place here."""
@@ -60,6 +62,7 @@ class Reading:
 
     given: dict[str, Any] = field(default_factory=dict)
     number: int | None = None
+    code: str | None = None
     disabled: bool = False
     remarks: list[str] = field(default_factory=list)
 

@@ -13,6 +13,7 @@ from refract.core.schema import read_id
 from refract.links.importing.rows import LONGEST_NOTES, LONGEST_TITLE, BadRow, Reading, moment, plain
 from refract.links.models import LinkState
 from refract.links.schemas import MOST_TAGS
+from refract.names.grammar import is_random_code
 from refract.tags.errors import InvalidTag
 from refract.tags.grammar import check_shared
 
@@ -35,6 +36,7 @@ def read_ours(fields: Fields, _now: datetime) -> Reading:
             reading.given[name] = [value] if isinstance(value, str) else value
     reading.given["expires_at"] = moment(fields.get("expires_at"), "expires_at")
     reading.number = _number(fields.get("id"))
+    reading.code = code if is_random_code(code := plain(fields.get("code")).strip()) else None
     _take_state(reading, fields.get("status"))
     return reading
 

@@ -32,9 +32,10 @@ STATUSES = [
     ("308", "308 · like 301, and keeps POST"),
 ]
 VISIBILITIES = [
-    ("unlisted", "Unlisted: whoever knows it may follow it"),
-    ("public", "Public: everybody signed in finds it"),
-    ("secure", "Secure: only people signed in may follow it"),
+    ("unlisted", "Unlisted: anyone with the address, so not private"),
+    ("public", "Public: anyone with the address, and listed for everyone signed in"),
+    ("signed-in", "Signed-in: anyone signed in"),
+    ("secure", "Secure: only owners, people it is shared with and administrators"),
 ]
 Typed = Annotated[str, Query(max_length=10_000)]
 

@@ -31,7 +31,7 @@ def row(
         "clicks": (out.total_clicks or 0) if stats else None,
         "spark": list(spark),
         "state": str(out.status),
-        "secure": out.visibility == "secure",
+        "visibility": str(out.visibility),
         "created_at": out.created_at,
     }
 

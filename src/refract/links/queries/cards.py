@@ -8,10 +8,9 @@ from typing import cast
 from sqlalchemy import select
 
 from refract.core.db import ReadSession
-from refract.core.ids import encode
 from refract.core.rows import slices
 from refract.identity.models import User
-from refract.links.models import Link, LinkOwner, LinkTag, LinkTotals, Visibility
+from refract.links.models import Link, LinkOwner, LinkTag, LinkTotals
 from refract.links.schemas import LinkOut, LinkOwnerOut, RedirectStatus
 from refract.names.models import Kind
 from refract.names.queries import names_of
@@ -55,11 +54,11 @@ class Card:
     def shown(self, base_url: str, now: datetime, *, stats: bool = True, managing: bool = True) -> LinkOut:
         """The link for somebody: with or without figures, and with owners' addresses only for those who manage it."""
         link, totals = self.link, self.totals
-        code = encode(link.id)
+        code = link.code
         return LinkOut(
             id=link.id, code=code, short_url=f"{base_url}/{self.names[0] if self.names else code}", names=list(self.names),
             destination=link.destination, title=link.title, notes=link.notes, tags=list(self.tags),
-            redirect_status=cast("RedirectStatus", link.redirect_status), visibility=Visibility(link.visibility), status=link.state_at(now),
+            redirect_status=cast("RedirectStatus", link.redirect_status), visibility=link.seen_as, status=link.state_at(now),
             expires_at=link.expires_at, created_at=link.created_at, updated_at=link.updated_at,
             total_clicks=totals.people if stats else None, bot_clicks=totals.bots if stats else None,
             last_clicked_at=totals.last_at if stats else None, flagged=link.flagged, forward_query=link.forward_query, version=link.version,

@@ -76,8 +76,9 @@ async def resolve(session: ReadSession, typed: str) -> Resolution | None:
     for way in ways:
         name = names.get(way.key) if way.key is not None else None
         if name is not None and (name.kind == Kind.LIST or name.target_id in links):
-            return Resolution(Kind(name.kind), name.target_id, links.get(name.target_id), "forgiven" if way.forgiven else "name")
-        if way.link_id in links:
+            how: Literal["name", "code"] = "code" if name.generated else "name"
+            return Resolution(Kind(name.kind), name.target_id, links.get(name.target_id), "forgiven" if way.forgiven else how)
+        if way.link_id in links and links[way.link_id].random_code is None:
             return Resolution(Kind.LINK, way.link_id, links[way.link_id], "forgiven" if way.forgiven else "code")
     return None
 

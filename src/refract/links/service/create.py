@@ -15,7 +15,7 @@ from refract.core.rows import as_read, insert_rows
 from refract.identity.models import User
 from refract.links import feed, history
 from refract.links.errors import PastExpiry
-from refract.links.models import Link, LinkOwner, LinkState, LinkTag
+from refract.links.models import Link, LinkOwner, LinkState, LinkTag, Visibility
 from refract.links.queries.cards import Card, OwnerFacts
 from refract.links.service.tagging import checked
 from refract.links.service.wishes import Wish, digest, existing, in_turn
@@ -88,8 +88,12 @@ async def _make(
     numbers = await _numbers(session, space, {index: wish for index, (wish, _) in wishes.items()})
     refused = await names.claim(session, space, Kind.LINK, {numbers[index]: wish.new.names for index, (wish, _) in wishes.items()})
     granted = {index: wished for index, wished in wishes.items() if numbers[index] not in refused}
+    codes = await names.give_codes(session, space, _codes_wanted(space, numbers, granted))
     by_name = await tags.ensure_shared(session, space.ids, dict.fromkeys(name for _, wanted in granted.values() for name in wanted), now)
-    drafts = {index: _draft(numbers[index], wish, owner, [by_name[name] for name in wanted]) for index, (wish, wanted) in granted.items()}
+    drafts = {
+        index: _draft(numbers[index], codes.get(numbers[index]), wish, owner, [by_name[name] for name in wanted])
+        for index, (wish, wanted) in granted.items()
+    }
     await _insert(session, owner.id, list(drafts.values()), now)
     made: dict[int, Made | RefractError] = {index: refused[number] for index, number in numbers.items() if number in refused}
     return made | {index: Made(draft.card) for index, draft in drafts.items()}
@@ -101,16 +105,28 @@ async def _numbers(session: WriteSession, space: Namespace, wishes: Mapping[int,
     return kept | dict(zip(new, await names.free_ids(session, space, len(new)), strict=True))
 
 
-def _draft(number: int, wish: Wish, owner: User, tags_of_link: Sequence[Tag]) -> _Draft:
+def _codes_wanted(space: Namespace, numbers: Mapping[int, int], wishes: Mapping[int, tuple[Wish, list[str]]]) -> dict[int, str | None]:
+    """Return which links get a random code, and the one they had elsewhere. A kept id keeps the code made of it."""
+    wanted: dict[int, str | None] = {}
+    for index, (wish, _) in wishes.items():
+        kept = wish.kept if wish.kept is not None and wish.kept.number is not None else None
+        if kept.code is not None if kept is not None else space.random_codes:
+            wanted[numbers[index]] = kept.code if kept is not None else None
+    return wanted
+
+
+def _draft(number: int, code: str | None, wish: Wish, owner: User, tags_of_link: Sequence[Tag]) -> _Draft:
     new, vetted, made = wish.new, wish.vetted, created_at(number)
     state = LinkState.DISABLED if wish.kept is not None and wish.kept.disabled else LinkState.ACTIVE
+    visibility, audience = Visibility(wish.visibility).stored
     given: dict[str, str] = {}
     for name in new.names:
         given.setdefault(name_key(name), name)
     row = {
         "id": number, "destination": vetted.typed, "href": vetted.href, "href_digest": digest(vetted.href), "destination_host": vetted.host,
         "has_placeholders": vetted.template is not None, "title": new.title, "notes": new.notes, "redirect_status": new.redirect_status,
-        "visibility": wish.visibility, "forward_query": new.forward_query, "status": state.value, "disabled_by_admin": False,
+        "visibility": visibility, "audience": audience, "random_code": code, "forward_query": new.forward_query,
+        "status": state.value, "disabled_by_admin": False,
         "flagged": vetted.flagged, "expires_at": new.expires_at, "created_at": made, "updated_at": made, "deleted_at": None, "version": 1,
     }  # fmt: skip
     link = as_read(Link, row)
@@ -128,7 +144,7 @@ async def _insert(session: WriteSession, owner_id: int, drafts: Sequence[_Draft]
     await insert_rows(session, _table(LinkOwner), [_owner(link, owner_id) for link in links])
     await insert_rows(session, _table(LinkTag), tagged)
     await tags.count_use(session, Counter(row["tag_id"] for row in tagged), now)
-    await feed.changed(session, [feed.Change(draft.card.link.id, 1, tuple(draft.card.names)) for draft in drafts])
+    await feed.changed(session, [feed.change_of(draft.card.link, draft.card.names) for draft in drafts])
 
 
 def _table(model: type[Any]) -> Table:

@@ -46,9 +46,10 @@ async def edit_link(
         refuse_past(patch.expires_at, held.now)
         held.link.expires_at = patch.expires_at
         wake(held.link)
-    for field in given & {"title", "notes", "redirect_status", "visibility", "forward_query"}:
-        value = getattr(patch, field)
-        setattr(held.link, field, getattr(value, "value", value))
+    for field in given & {"title", "notes", "redirect_status", "forward_query"}:
+        setattr(held.link, field, getattr(patch, field))
+    if patch.visibility is not None:
+        held.link.seen_as = patch.visibility
     if patch.tags is not None:
         tags = await wanted(session, space.ids, checked(patch.tags), held.now)
         await retag(session, link_id, held.tags, tags, held.now)

@@ -108,7 +108,7 @@ class Held:
         self.session.add(self.latest)
         names = dict.fromkeys((*self.names_before, *self.names))
         self.before, self.names_before = after, tuple(self.names)
-        return feed.Change(link.id, link.version, tuple(names))
+        return feed.change_of(link, names)
 
 
 def _detail(changes: Mapping[str, Any]) -> str:

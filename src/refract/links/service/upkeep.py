@@ -39,19 +39,19 @@ async def purge_links(session: WriteSession, now: datetime, after: timedelta, mo
         and_(Link.status.in_((LinkState.ACTIVE, LinkState.EXPIRED)), Link.expires_at <= long_ago),
         and_(Link.status == LinkState.DELETED, Link.deleted_at <= long_ago),
     )
-    found = select(Link.id, Link.version, Link.status).where(ended).order_by(Link.id).limit(most).with_for_update()
+    found = select(Link.id, Link.version, Link.status, Link.random_code).where(ended).order_by(Link.id).limit(most).with_for_update()
     rows = list(await session.execute(found))
     if rows:
         await _remove(session, rows, now)
     return len(rows)
 
 
-async def _remove(session: WriteSession, rows: Sequence[tuple[int, int, str]], now: datetime) -> None:
-    ids = [link_id for link_id, _, _ in rows]
+async def _remove(session: WriteSession, rows: Sequence[tuple[int, int, str, str | None]], now: datetime) -> None:
+    ids = [link_id for link_id, *_ in rows]
     names = await names_of(session, Kind.LINK, ids)
     tags = await tag_names(session, ids)
     uses: dict[int, int] = {}
-    for link_id, _, status in rows:
+    for link_id, _, status, _ in rows:
         for tag_id in tags[link_id] if status != LinkState.DELETED else ():  # a deleted link was taken off the count when it was deleted
             uses[tag_id] = uses.get(tag_id, 0) - 1
     await count_use(session, uses, now)
@@ -62,4 +62,7 @@ async def _remove(session: WriteSession, rows: Sequence[tuple[int, int, str]], n
     for child in children:
         await session.execute(delete(child).where(child.link_id.in_(ids)).execution_options(synchronize_session=False))
     await session.execute(delete(Link).where(Link.id.in_(ids)).execution_options(synchronize_session=False))
-    await feed.changed(session, [feed.Change(link_id, version + 1, tuple(names[link_id])) for link_id, version, _ in rows])
+    await feed.changed(
+        session,
+        [feed.Change(link_id, version + 1, (*names[link_id], *((code,) if code else ()))) for link_id, version, _, code in rows],
+    )

@@ -16,7 +16,8 @@ from refract.links.vetting import Vetted
 from refract.names.grammar import name_key
 from refract.tags.grammar import slug
 
-_SAID = ("redirect_status", "visibility", "forward_query", "expires_at")
+_SAID = {"redirect_status": "redirect_status", "visibility": "seen_as", "forward_query": "forward_query", "expires_at": "expires_at"}
+"""Fields of a wish that a link must have, and what they are called on the link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Kept:
     number: int | None = None
     """Its id, and so its code. The caller has seen that nobody has it and that no new link can get it."""
     disabled: bool = False
+    code: str | None = None
+    """The random code that it had there, wished for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def _fulfils(card: Card, wish: Wish) -> bool:
         card.link.href == wish.vetted.href
         and _all_in(map(name_key, wish.new.names), map(name_key, card.names))
         and _all_in(map(slug, wish.new.tags), map(slug, card.tags))
-        and all(getattr(card.link, field) == getattr(wish.new, field) for field in said)
+        and all(getattr(card.link, _SAID[field]) == getattr(wish.new, field) for field in said)
     )
 
 

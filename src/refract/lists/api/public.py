@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query, Request, Response
 
 from refract.core.errors import Unavailable
 from refract.lists import queries
@@ -11,15 +11,18 @@ from refract.lists.errors import ListNotFound
 from refract.lists.public import robots_headers
 from refract.lists.schemas import PublicList
 from refract.lists.shown import public
+from refract.web.limits import RateLimited
+from refract.web.networks import Misses
 from refract.web.problems import ValidationFailed, problems
 from refract.web.toolkit import Rt, api_router
 
 router = api_router("/public/lists", "lists")
 
 
-@router.get("/{slug}", responses=problems(ListNotFound, ValidationFailed, Unavailable))
+@router.get("/{slug}", responses=problems(ListNotFound, RateLimited, ValidationFailed, Unavailable))
 async def read_public_list(
     slug: Annotated[str, Path(max_length=200)],
+    request: Request,
     rt: Rt,
     response: Response,
     edition: Annotated[int | None, Query(ge=1, le=1_000_000, description="An older edition; left out: the latest.")] = None,
@@ -28,6 +31,7 @@ async def read_public_list(
     async with rt.db.read() as session:
         found = await queries.published(session, slug, edition)
         if found is None:
+            await rt.part(Misses).count_request(request)
             raise ListNotFound
         shown = await shown_lines(session, rt, found.seen.found.id, found.seen.epoch)
     response.headers.update(robots_headers(found.seen.found))

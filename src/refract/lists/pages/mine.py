@@ -12,7 +12,6 @@ from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.actors import Writer
-from refract.links.api.names import Askers
 from refract.links.edge import Space
 from refract.lists import addresses, queries, service
 from refract.lists.creators import Reading, Visitor, Writing, remember, titles
@@ -23,6 +22,7 @@ from refract.lists.schemas import ListCreate
 from refract.lists.shown import summary
 from refract.names import service as names
 from refract.names.models import Kind
+from refract.web.networks import Misses
 from refract.web.render import Pages
 from refract.web.toolkit import Cursor, Rt, page_router
 
@@ -97,7 +97,7 @@ async def claim(actor: Writer, visitor: Writing, rt: Rt, list_id: Annotated[Id |
 @router.get("/app/lists/availability")
 async def availability(request: Request, rt: Rt, space: Space, slug: Annotated[str, Query(max_length=200)] = "") -> Response:
     """Whether a name is free, as a few words for the page."""
-    await rt.part(Askers).count(request, rt.clock.monotonic())
+    await rt.part(Misses).count_request(request)
     found = None
     if slug:
         async with rt.db.read() as session:

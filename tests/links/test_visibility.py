@@ -1,0 +1,137 @@
+"""The five (so far four) kinds of visibility: who finds a link, who may follow it, and how it is stored."""
+
+import pytest
+from httpx import AsyncClient
+from sqlalchemy import text
+
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.links import service
+from refract.links.models import Link, Visibility
+from refract.links.schemas import LinkPatch
+from tests import make
+from tests.client import by_cookie, by_key, on_sqlite
+
+PAGE = {"Accept": "text/html"}
+RESTRICTED = [Visibility.SIGNED_IN, Visibility.SECURE]
+
+
+@pytest.mark.parametrize("visibility", list(Visibility))
+def test_what_is_stored_is_read_again(visibility: Visibility) -> None:
+    assert Visibility.read(*visibility.stored) == visibility
+
+
+def test_old_code_takes_every_restricted_link_for_a_secure_one() -> None:
+    assert {visibility.stored[0] for visibility in RESTRICTED} == {"secure"}
+
+
+def test_an_audience_of_a_later_version_lets_in_nobody_new() -> None:
+    assert Visibility.read("secure", "team") == Visibility.SECURE
+    assert Visibility.read("public", "signed-in") == Visibility.PUBLIC
+
+
+async def test_everyone_signed_in_may_follow_a_signed_in_link(rt: Runtime, client: AsyncClient, ada: User, bob: User) -> None:
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, "https://example.com/plan", name="plan", visibility="signed-in", redirect_status=301)
+        as_bob, key = by_cookie(rt, await make.cookie(session, rt, bob)), by_key(await make.key(session, rt, bob))
+        assert await session.scalar(text("SELECT visibility FROM links")) == "secure"
+        assert await session.scalar(text("SELECT audience FROM links")) == "signed-in"
+
+    stranger = await client.get("/plan", headers=PAGE)
+    assert (stranger.status_code, stranger.headers["location"]) == (302, "/auth/sign-in")
+    for path in ("/plan", "/plan+", "/plan.qr", f"/{link.code}"):
+        assert (await client.get(path)).status_code == 401
+    for headers in (as_bob, key):
+        followed = await client.get("/plan", headers=headers)
+        assert (followed.status_code, followed.headers["location"]) == (301, "https://example.com/plan")
+        assert followed.headers["cache-control"] == "private, no-store"
+    assert (await client.get("/plan+", headers=as_bob | PAGE)).status_code == 200
+    assert (await client.get(f"/api/v1/links/{link.id}", headers=key)).status_code == 404  # to follow it is not to see it
+    assert (await client.get("/api/v1/links?owner=public", headers=key)).json()["items"] == []
+
+
+@on_sqlite
+@pytest.mark.parametrize("status", [301, 308])
+@pytest.mark.parametrize("visibility", list(Visibility))
+async def test_browsers_keep_no_redirect_of_a_restricted_link(
+    rt: Runtime, client: AsyncClient, ada: User, visibility: Visibility, status: int
+) -> None:
+    """Security review, Low: a 301 or 308 of a secure link stayed in the browser for 30 s."""
+    async with rt.db.write() as session:
+        await make.link(session, rt, ada, name="plan", visibility=visibility, redirect_status=status)
+        mine = by_key(await make.key(session, rt, ada))
+
+    kept = (await client.get("/plan", headers=mine)).headers["cache-control"]
+    assert kept == ("private, no-store" if visibility in RESTRICTED else "private, max-age=30")
+
+
+async def test_visibility_goes_through_edit_history_revert_and_undo(rt: Runtime, ada: User) -> None:
+    who, space = make.who(ada), make.space(rt)
+
+    async def change(visibility: Visibility) -> Link:
+        async with rt.db.write() as session:
+            return (await service.edit_link(session, space, who, link.id, LinkPatch(visibility=visibility))).link
+
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, visibility="signed-in")
+    assert (await change(Visibility.SECURE)).seen_as == Visibility.SECURE
+    assert (await change(Visibility.PUBLIC)).seen_as == Visibility.PUBLIC
+    async with rt.db.write() as session:
+        held = await service.undo(session, space, who, link.id)
+        assert held.link.seen_as == Visibility.SECURE
+        assert (held.link.visibility, held.link.audience) == ("secure", None)
+    vetted = (await make.wish(rt)).vetted
+    async with rt.db.write() as session:
+        held = await service.revert_link(session, space, who, link.id, 1, vetted)
+        assert held.link.seen_as == Visibility.SIGNED_IN
+        assert held.before["visibility"] == "secure"  # as older code reads it
+
+
+@on_sqlite
+async def test_every_door_speaks_of_it_in_the_same_words(rt: Runtime, client: AsyncClient, ada: User) -> None:
+    async with rt.db.write() as session:
+        key, cookie = by_key(await make.key(session, rt, ada)), by_cookie(rt, await make.cookie(session, rt, ada)) | PAGE
+    made = (await client.post("/api/v1/links", headers=key, json={"destination": "https://example.com/", "visibility": "signed-in"})).json()
+    assert made["visibility"] == "signed-in"
+    changed = await client.patch(f"/api/v1/links/{made['id']}", headers=key, json={"visibility": "secure"})
+    assert changed.json()["visibility"] == "secure"
+    again = await client.patch(f"/api/v1/links/{made['id']}", headers=key, json={"visibility": "signed-in"})
+    assert again.json()["visibility"] == "signed-in"
+    history = (await client.get(f"/api/v1/links/{made['id']}/history", headers=key)).json()["items"]
+    assert history[0]["changes"]["visibility"] == {"from": "secure", "to": "signed-in"}
+    assert "Signed-in" in (await client.get(f"/app/links/{made['id']}", headers=cookie)).text
+    form = (await client.get(f"/app/links/{made['id']}/edit", headers=cookie)).text
+    assert '<option value="signed-in" selected>' in form
+    assert "only owners, people it is shared with and administrators" in form
+    found = {"destination": "https://example.com/", "visibility": "signed-in", "find_if_exists": True}
+    assert (await client.post("/api/v1/links", headers=key, json=found)).status_code == 200
+    assert (await client.post("/api/v1/links", headers=key, json=found | {"visibility": "secure"})).status_code == 201
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("path", "offered"),
+    [
+        ("/free-name", True),
+        ("/secret-name", False),
+        ("/old-name", False),
+        ("/not.a.name", False),
+        ("/signin", False),
+        ("/free-name/x", False),
+    ],
+)
+async def test_a_404_page_offers_a_name_only_if_it_is_free(
+    rt: Runtime, client: AsyncClient, ada: User, bob: User, path: str, offered: bool
+) -> None:
+    """A name of somebody's secure link was offered as free."""
+    async with rt.db.write() as session:
+        await make.link(session, rt, ada, name="secret-name", visibility="secure")
+        cookie = by_cookie(rt, await make.cookie(session, rt, bob)) | PAGE
+        reader = by_key(await make.key(session, rt, bob, make.READ_WRITE[0])) | PAGE
+        old = await make.link(session, rt, ada, name="old-name", visibility="secure")
+        await service.delete_link(session, make.who(ada), old.id, rt.clock.now())
+
+    page = await client.get(path, headers=cookie)
+    assert page.status_code == 404
+    assert ("It is free" in page.text) == offered
+    assert "It is free" not in (await client.get(path, headers=reader)).text
