@@ -261,7 +261,9 @@ class Hands:
     def relation(self, name: str) -> str:
         if name == "root":
             return "admin"
-        return "primary" if name == self.primary else "owner" if name in self.since else "recipient" if name in self.shares else "nobody"
+        if name in self.since:
+            return "primary" if name == self.primary else "owner"
+        return "recipient" if name in self.shares and not self.deleted else "nobody"
 
     def own(self, name: str, at: datetime) -> None:
         """An owner needs no share, and has owned the link since they first got it."""

@@ -156,7 +156,7 @@ class TheNamespace(Machine):
             async with self.rt.db.read() as session:
                 found = await queries.resolve(session, typed + mark)
                 free = await names.availability(session, make.space(self.rt), typed, Kind.LINK)
-                return found, free.available, await queries.did_you_mean(session, typed, None, self.clock.now())
+                return found, free.available, await queries.did_you_mean(session, typed, Who(0), self.clock.now())
 
         found, available, meant = self.run(look())
         holder = self.held.get(key_of(typed))
