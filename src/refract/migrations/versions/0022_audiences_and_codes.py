@@ -5,8 +5,8 @@
 
 from refract.migrations.steps import add_column, drop_column, sa, text_key
 
-revision = "0021"
-down_revision = "0020"
+revision = "0022"
+down_revision = "0021"
 
 
 def upgrade() -> None:
