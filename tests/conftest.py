@@ -52,7 +52,7 @@ def make_settings(data_dir: Path, **given: Any) -> Settings:
     return Settings(**{"data_dir": data_dir, **usual, **open_to_strangers, **given})
 
 
-async def _prepare(dialect: str, scratch: Path) -> str:
+async def prepare_template(dialect: str, scratch: Path) -> str:
     """An empty, migrated database, made once per process; the answer is its URL (or the file to copy)."""
     if dialect in _prepared:
         return _prepared[dialect]
@@ -102,7 +102,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=DIALECTS)
 async def database(request: pytest.FixtureRequest, scratch: Path, tmp_path: Path) -> AsyncIterator[str]:
     """The URL of an empty, migrated database, on each of the three in turn."""
-    url = await _prepare(request.param, scratch)
+    url = await prepare_template(request.param, scratch)
     if request.param == "sqlite":
         shutil.copyfile(scratch / "template.db", tmp_path / "refract.db")
         yield f"sqlite:///{tmp_path / 'refract.db'}"

@@ -87,16 +87,16 @@ class Site:
     def alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def start(self) -> None:
+    def start(self, stdin: int | None = None) -> None:
         """Start and return at once."""
         command = [*self._before, sys.executable, "-m", "refract", "serve", "--port", str(self.port)]
         command += ["--data-dir", str(self.data), "--workers", str(self.workers)]
         with self._log.open("ab") as sink:
-            self._process = subprocess.Popen(command, stdout=sink, stderr=sink, env=self.environment(), cwd=ROOT)
+            self._process = subprocess.Popen(command, stdin=stdin, stdout=sink, stderr=sink, env=self.environment(), cwd=ROOT)
 
-    def refract(self, *words: str) -> "subprocess.CompletedProcess[str]":
+    def refract(self, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         """Another command on the same data, to its end."""
-        environment = self.environment() | {"REFRACT_DATA_DIR": str(self.data)}
+        environment = self.environment() | {"REFRACT_DATA_DIR": str(self.data)} | variables
         command = [sys.executable, "-m", "refract", *words]
         return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=120, check=False)
 

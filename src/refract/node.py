@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from refract.analytics.node_metrics import NodeMetrics
 from refract.analytics.spool_reader import has_ingester
 from refract.core.address import TrustedProxies
+from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import StoreFull, Unavailable
 from refract.core.loop_lag import LoopProbe
 from refract.core.redis import Redis, shared_redis
@@ -20,6 +21,7 @@ from refract.core.runtime import Runtime
 from refract.core.settings import Settings
 from refract.identity.usage import KeyUsage
 from refract.jobs.metrics import observe
+from refract.migrations.state import SchemaCheck
 from refract.web.connections import STATE, Limits, OpenConnections
 from refract.web.headers import Surroundings
 from refract.web.problems import NoSuchPage, problem_response
@@ -62,7 +64,9 @@ class Node:
     def __init__(self, rt: Runtime) -> None:
         self.rt = rt
         self.engine = _engine(rt) if rt.settings.role not in ("worker", "ingest") else None
-        self.vitals = Vitals(rt, _probes(self.engine), self._problems)
+        schema = SchemaCheck()
+        self.vitals = Vitals(rt, {"schema": schema.probe, **_probes(self.engine)}, self._problems)
+        self.vitals.has_mismatch = lambda: schema.problem is not None
         if rt.settings.role in ("all", "web", "worker"):  # web too: when all workers are dead, somebody must say that jobs wait
             self.vitals.before_metrics = partial(observe, rt)
         rt.metrics.registry.register(NodeMetrics(rt.settings))
@@ -173,11 +177,12 @@ class Node:
                 await task
 
     async def _again_and_again(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        errors = ErrorThrottle(self._log, "background_failed", part=name)
         while True:
             try:
                 await run()
-            except Exception:  # noqa: BLE001 - whatever it was, the work must go on
-                self._log.exception("background_failed", part=name)
+            except Exception as exc:  # noqa: BLE001 - whatever it was, the work must go on
+                errors.report(exc)
             await asyncio.sleep(RESTART_SECONDS)
 
     def _problems(self) -> list[str]:

@@ -1,5 +1,8 @@
 """Commands in this process: a process of its own for each would cost seconds."""
 
+import asyncio
+import os
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from refract import cli
+from tests.conftest import prepare_template
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +27,13 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
+def data(tmp_path: Path, scratch: Path) -> Path:
+    """A data directory with an empty installation."""
+    asyncio.run(prepare_template("sqlite", scratch))
+    made = tmp_path / "data"
+    made.mkdir(mode=0o700)
+    shutil.copyfile(scratch / "template.db", made / "refract.db")
+    return made
 
 
 @pytest.fixture
@@ -36,11 +45,14 @@ def run(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
         monkeypatch.setenv("REFRACT_BASE_URL", "https://go.test")
         monkeypatch.setattr(sys, "argv", ["refract", *map(str, arguments)])
         capsys.readouterr()
+        mask = os.umask(0o022)
         try:
             cli.main()
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        finally:
+            os.umask(mask)
         said = capsys.readouterr()
         return Ran(said.out, said.err, code)
 

@@ -34,10 +34,10 @@ def test_people_from_the_terminal(tmp_path: Path) -> None:
     assert str(ada.id) not in admin("barred")[1]
 
 
-def test_no_link_where_a_provider_is_configured(tmp_path: Path) -> None:
+def test_no_link_where_a_provider_is_configured(data: Path) -> None:
     work = {"REFRACT_ISSUERS__WORK__URL": "https://id.test", "REFRACT_ISSUERS__WORK__CLIENT_ID": "refract"}
-    refused = refract("signin-link", "--data-dir", str(tmp_path / "data"), **work)
-    allowed = refract("signin-link", "--data-dir", str(tmp_path / "data"), **work, REFRACT_SIGNIN_LINKS="on")
+    refused = refract("signin-link", "--data-dir", str(data), **work)
+    allowed = refract("signin-link", "--data-dir", str(data), **work, REFRACT_SIGNIN_LINKS="on")
 
     assert (refused.returncode, "switched off" in refused.stderr) == (1, True)
     assert allowed.stdout.startswith("http://127.0.0.1:8000/auth/sign-in/")

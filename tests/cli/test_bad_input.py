@@ -112,9 +112,9 @@ def test_a_data_directory_that_may_not_be_used(prepare: Callable[[Path], None]) 
 @pytest.mark.parametrize("closed", ["refract.db", "secret"])
 def test_a_file_of_somebody_else_in_the_data_directory(closed: str) -> None:
     place = Path("/tmp") / f"refract-{os.getpid()}-{closed}"  # noqa: S108
-    place.mkdir(mode=0o777)
+    place.mkdir(mode=0o700)
     try:
-        place.chmod(0o777)
+        os.chown(place, NOBODY, NOBODY)
         (place / closed).touch(mode=0o600)
         somebody = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
 
@@ -133,6 +133,7 @@ def test_a_database_that_is_down(tmp_path: Path, scheme: str, words: tuple[str, 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))  # taken, and nobody listens: a connection is refused
         url = f"{scheme}://me:hunter2@127.0.0.1:{free.getsockname()[1]}/refract"
+        (tmp_path / "data").mkdir(mode=0o700)
         done = _run(*words, data_dir=tmp_path / "data", settings={"database_url": url})
 
     _one_sentence(done, "is not answering", "127.0.0.1", code=1)
@@ -157,14 +158,14 @@ def test_a_database_file_that_is_none(tmp_path: Path) -> None:
     _one_sentence(done, str(tmp_path / "refract.db"), code=done.returncode or 1)
 
 
-def test_a_database_from_a_later_version(tmp_path: Path) -> None:
-    assert _run("migrate", data_dir=tmp_path).returncode == 0
-    with sqlite3.connect(tmp_path / "refract.db") as database:
+def test_a_database_from_a_later_version_that_needs_it(data: Path) -> None:
+    with sqlite3.connect(data / "refract.db") as database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")
+        database.execute("INSERT INTO schema_requirements (revision, version) VALUES ('9998', '7.0.0')")
     database.close()
 
-    for words in (SERVE, ("migrate",), ("keys", "create", "--name", "x")):
-        _one_sentence(_run(*words, data_dir=tmp_path), "version of Refract")
+    for words in (SERVE, ("migrate",), ("keys", "create", "--name", "x"), ("backup", str(data / "file.zip"))):
+        _one_sentence(_run(*words, data_dir=data), "upgraded by a newer Refract", "9999", "7.0.0", "refract migrate --to")
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
@@ -191,8 +192,8 @@ def test_an_address_that_is_not_ours(tmp_path: Path, host: str) -> None:
         (("signin-link", "--user", "nobody@example.com"), ["nobody@example.com"]),
     ],
 )
-def test_a_wish_that_cannot_be_met(tmp_path: Path, words: tuple[str, ...], parts: list[str]) -> None:
-    done = _run(*words, data_dir=tmp_path / "data")
+def test_a_wish_that_cannot_be_met(data: Path, words: tuple[str, ...], parts: list[str]) -> None:
+    done = _run(*words, data_dir=data)
 
     _one_sentence(done, *parts, code=done.returncode or 1)
 

@@ -3,10 +3,14 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
+from proofs.harness import proc
 from proofs.harness.site import Site, site
 from proofs.harness.wire import Wire, get, request
 
@@ -29,6 +33,24 @@ async def _half_sent(made: Site) -> Wire:
     wire.send(SLOW[: -len(BODY)])
     await asyncio.sleep(0.1)
     return wire
+
+
+@asynccontextmanager
+async def _on_terminal(home: Path, workers: int) -> AsyncIterator[tuple[Site, Callable[[], None]]]:
+    """A server that was started in a terminal, and what closes the terminal."""
+    ours, theirs = os.openpty()
+    async with site(home, workers=workers, before=("setsid", "--ctty")) as made:
+        made.start(stdin=theirs)
+        os.close(theirs)
+        await made.until_complete()
+        yield made, lambda: os.close(ours)
+
+
+async def _eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
 
 
 async def test_a_request_that_was_begun_is_answered_and_told_to_go(tmp_path: Path) -> None:
@@ -62,13 +84,32 @@ async def test_processes_without_their_parent_finish_what_they_have(tmp_path: Pa
         assert (await wire.ask(BODY)).status == 401
 
 
-async def test_a_terminal_that_closes_stops_it_in_good_order(tmp_path: Path) -> None:
-    async with _serving(tmp_path) as made:
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_terminal_that_closes_stops_it_in_good_order(tmp_path: Path, workers: int) -> None:
+    """SIGHUP means two things: a terminal that closed, which the process can tell, and a wish for a reload."""
+    async with _on_terminal(tmp_path, workers) as (made, close_terminal):
         wire = await _half_sent(made)
-        os.kill(made.pid, signal.SIGHUP)
+        close_terminal()
         await asyncio.sleep(0.3)
         assert (await wire.ask(BODY)).status == 401
         assert await made.stop() == 0
+
+
+async def test_a_reload_of_one_process_keeps_it_and_fails_nobody(tmp_path: Path) -> None:
+    """SIGHUP ended a server with one process; `systemctl reload` was an outage."""
+    async with _serving(tmp_path) as made:
+        wire = await _half_sent(made)
+        os.kill(made.pid, signal.SIGHUP)
+        await _eventually(lambda: bool(proc.children(made.pid)))
+        assert (await wire.ask(BODY)).status == 401
+        await _eventually(lambda: "server_processes_replaced" in made.log)
+        other = await Wire.open(made.port)
+        assert (await other.ask(get("/health"))).status == 200
+        os.kill(made.pid, signal.SIGHUP)  # and again, by now as the parent
+        await _eventually(lambda: made.log.count("server_processes_replaced") == 2)
+        assert (await (await Wire.open(made.port)).ask(get("/health"))).status == 200
+        assert await made.stop() == 0
+        assert "Traceback" not in made.log
 
 
 async def test_a_child_leaves_sighup_to_its_parent(tmp_path: Path) -> None:

@@ -48,10 +48,8 @@ def link(run: Run, which: str) -> dict[str, Any]:
     return found
 
 
-def test_shorten_prints_the_short_url_and_only_that(tmp_path: Path) -> None:
-    made = refract(
-        "shorten", "https://example.com/", "--name", "home", "--data-dir", str(tmp_path / "d"), REFRACT_BASE_URL="https://go.test"
-    )
+def test_shorten_prints_the_short_url_and_only_that(data: Path) -> None:
+    made = refract("shorten", "https://example.com/", "--name", "home", "--data-dir", str(data), REFRACT_BASE_URL="https://go.test")
 
     assert (made.stdout, made.stderr, made.returncode) == ("https://go.test/home\n", "", 0)
 

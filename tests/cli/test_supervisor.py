@@ -26,6 +26,8 @@ with open(os.environ["BORN"], "a") as file:
 wish = behaviour[min(born, len(behaviour) - 1)]
 if wish == "dies":
     sys.exit(3)
+if wish == "needs-schema":
+    sys.exit(75)
 if not os.read(held, 1):
     sys.exit(4)
 with open(os.environ["BORN"] + "-going", "a") as file:
@@ -54,6 +56,15 @@ class Nursery:
         self.behaviour = home / "behaviour"
         self.births = home / "born"
         self.births.touch()
+
+    def prepare_by(self, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+        """Let the process that prepares the database note that it ran, and end with this status."""
+        note = f"open({str(self.births.with_name('born-prepared'))!r}, 'a').write('1\\n'); raise SystemExit({code})"
+        monkeypatch.setattr(supervisor, "PREPARE", (sys.executable, "-c", note))
+
+    @property
+    def prepared(self) -> int:
+        return len(self._told("born-prepared"))
 
     def plan(self, *words: str) -> None:
         self.behaviour.write_text(" ".join(words))
@@ -101,6 +112,7 @@ def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nursery:
     monkeypatch.setenv("BEHAVIOUR", str(made.behaviour))
     monkeypatch.setenv("BORN", str(made.births))
     monkeypatch.setattr(supervisor, "COMMAND", (sys.executable, str(script)))
+    made.prepare_by(monkeypatch, 0)
     return made
 
 
@@ -215,6 +227,33 @@ async def test_asked_again_during_a_replacement_it_replaces_again(tmp_path: Path
         await _eventually(lambda: len(nursery.born) >= 3)
         os.kill(os.getpid(), signal.SIGHUP)
         await _eventually(lambda: len(nursery.born) == 6 and len(nursery.living) == 2)
+
+
+async def test_the_database_is_prepared_by_the_new_code_before_anybody_is_replaced(
+    tmp_path: Path, nursery: Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGHUP started new code on the old schema: `prepare` ran only when the parent started."""
+    nursery.plan("serves")
+    nursery.prepare_by(monkeypatch, 2)
+    async with _supervised(tmp_path, 2):
+        await _eventually(lambda: len(nursery.living) == 2)
+        first = set(nursery.living)
+        os.kill(os.getpid(), signal.SIGHUP)
+        await _eventually(lambda: nursery.prepared == 1)
+        nursery.prepare_by(monkeypatch, 0)
+        assert set(nursery.born) == first  # nobody was started on a database that is not prepared
+        os.kill(os.getpid(), signal.SIGHUP)
+        await _eventually(lambda: nursery.prepared == 2 and len(nursery.living) == 2 and not first & set(nursery.living))
+
+
+async def test_a_process_that_needs_a_newer_schema_gets_it(tmp_path: Path, nursery: Nursery) -> None:
+    """A version is installed, not yet reloaded, and a process dies: its successor is of the new code."""
+    nursery.plan("serves", "needs-schema", "serves")
+    async with _supervised(tmp_path, 1):
+        await _eventually(lambda: len(nursery.living) == 1)
+        os.kill(nursery.living[0], signal.SIGKILL)
+        await _eventually(lambda: len(nursery.born) == 3 and nursery.living == nursery.born[2:])
+        assert nursery.prepared == 1
 
 
 async def test_no_descriptor_is_left_behind(tmp_path: Path, nursery: Nursery) -> None:

@@ -8,12 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from proofs import backup, fleet, forget, herd, ids, kill, library_import, merge, migrations, outage, restart, revoked, slow_sockets
+from proofs import (
+    backup,
+    fleet,
+    forget,
+    herd,
+    ids,
+    kill,
+    library_import,
+    merge,
+    migrations,
+    outage,
+    restart,
+    revoked,
+    slow_sockets,
+    upgrade,
+)
 from proofs.harness import disk
 from proofs.harness.report import Report
 from refract.core.db import Database
 from refract.core.settings import Settings
-from refract.migrations import upgrade
+from refract.migrations import upgrade as upgrade_schema
 from tests.services_plugin import ABSENT
 from tools import packages
 
@@ -55,6 +70,24 @@ async def test_restart(tmp_path: Path) -> None:
     await _held(restart.prove(tmp_path, "sqlite", "short", SEED))
 
 
+async def test_upgrade_by_reload(tmp_path: Path) -> None:
+    """SIGHUP replaced the processes without a migration: 500 for everybody while `/ready` was green; one process ended."""
+    for workers in (1, 2):
+        (tmp_path / str(workers)).mkdir()
+        report = await upgrade.by_reload(tmp_path / str(workers), "sqlite", upgrade.SIZES["short"], SEED, workers)
+        print(report)
+        assert not report.broken
+
+
+async def test_upgrade_of_two_nodes_and_back(tmp_path: Path, postgresql_url: str) -> None:
+    """Old code did not start on a newer schema, and nothing could take a schema back."""
+    if packages.find("nginx") is None:
+        pytest.skip(f"{ABSENT}nginx")
+    report = await upgrade.rolling(tmp_path, "postgresql", upgrade.SIZES["short"], SEED)
+    print(report)
+    assert not report.broken
+
+
 async def test_fleet(tmp_path: Path) -> None:
     for name in ("postgresql", "redis"):
         if packages.find(name) is None:
@@ -77,7 +110,7 @@ async def test_migrations(tmp_path: Path, mysql_url: str) -> None:
 async def test_every_revision_goes_down_with_rows_there(tmp_path: Path) -> None:
     """On SQLite, where taking a table apart may meet rows that point at it."""
     db = Database(Settings(data_dir=tmp_path))
-    await upgrade(db)
+    await upgrade_schema(db)
     assert await migrations.down_and_up(db) == 0
     await db.close()
 

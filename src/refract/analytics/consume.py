@@ -14,6 +14,7 @@ from refract.analytics.frames import Broken
 from refract.analytics.ingest import AWAY_SECONDS, BATCH, CheckpointMoved, Ingester
 from refract.analytics.spool_reader import Position
 from refract.analytics.stream import GROUP, STREAM, Parcel
+from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
 from refract.core.redis import Redis, RedisAway
 from refract.core.runtime import Runtime
@@ -49,6 +50,7 @@ class Consumer:
         self._tended = float("-inf")
         self._begun = False
         self._log = structlog.get_logger("refract.consume")
+        self._errors = ErrorThrottle(self._log, "clicks_wait")
         self._taken = rt.metrics.counter("refract_stream_clicks", "Clicks that were taken from the stream and stored")
         self._length = rt.metrics.gauge("refract_stream_length", "Batches of clicks on the stream")
 
@@ -57,12 +59,13 @@ class Consumer:
         while True:
             try:
                 await self.round()
+                self._errors.clear()
             except RedisAway:
                 self._begun = False
                 await asyncio.sleep(AWAY_SECONDS)
             except Unavailable as error:
                 self._positions.clear()
-                self._log.warning("clicks_wait", reason=error.message)
+                self._errors.report(error)
                 await asyncio.sleep(AWAY_SECONDS)
 
     async def round(self, block_ms: int = BLOCK_MS) -> int:

@@ -34,6 +34,7 @@ from refract.analytics.store import add_totals, insert_events
 from refract.analytics.tally import Gathered, Gatherer, days_of
 from refract.analytics.visitor import Reader
 from refract.core.db import WriteSession
+from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
 from refract.core.rows import insert_or_skip, slices
 from refract.core.runtime import Runtime
@@ -76,6 +77,7 @@ class Ingester:
         self._ahead: tuple[Batch, Gathered] | None = None
         self._most = BATCH
         self._log = structlog.get_logger("refract.ingest")
+        self._errors = ErrorThrottle(self._log, "clicks_wait")
         self._stored = rt.metrics.counter("refract_clicks_stored", "Clicks that were read from a spool and stored")
         self._lag = rt.metrics.gauge("refract_ingest_lag_seconds", "How long clicks have been waiting to be stored")
         self._caught_up = rt.clock.monotonic()
@@ -95,8 +97,9 @@ class Ingester:
         except Unavailable as error:
             self._positions.clear()
             self._lag.set(self._rt.clock.monotonic() - self._caught_up)
-            self._log.warning("clicks_wait", reason=error.message)
+            self._errors.report(error)
             return AWAY_SECONDS
+        self._errors.clear()
         return LOOK_SECONDS
 
     async def apply_all(self) -> int:

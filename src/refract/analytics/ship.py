@@ -27,6 +27,7 @@ from refract.analytics.spool_reader import (
     set_aside,
     spools,
 )
+from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
 from refract.core.redis import Redis, RedisAway
 from refract.core.runtime import Runtime
@@ -84,6 +85,7 @@ class Shipper:
         self._lag = rt.metrics.gauge("refract_ship_lag_seconds", "How long clicks of this node have been waiting for a worker")
         self._caught_up: float | None = None  # until this process is the one that ships
         self._log = structlog.get_logger("refract.ship")
+        self._errors = ErrorThrottle(self._log, "clicks_wait")
 
     async def run(self) -> None:
         """For as long as the process runs."""
@@ -105,13 +107,14 @@ class Shipper:
             if not any(way.under_way for way in self._ways.values()):
                 self._caught_up = self._rt.clock.monotonic()
                 self._lag.set(0)
+            self._errors.clear()
             await asyncio.sleep(LOOK_SECONDS)
         except RedisAway:
             if self._instead is None:
                 return False
             await self._store_instead(self._instead)
         except Unavailable as error:
-            self._log.warning("clicks_wait", reason=error.message)
+            self._errors.report(error)
             await asyncio.sleep(AWAY_SECONDS)
         return True
 
@@ -120,7 +123,7 @@ class Shipper:
             await ingester.apply_all()
             await asyncio.sleep(LOOK_SECONDS)
         except Unavailable as error:
-            self._log.warning("clicks_wait", reason=error.message)
+            self._errors.report(error)
             await asyncio.sleep(AWAY_SECONDS)
 
     async def ship_all(self) -> int:

@@ -9,11 +9,15 @@ import socket
 import sys
 from pathlib import Path
 
+import structlog
 import uvloop
 
 from refract.cli.process import load, serve_process
+from refract.cli.supervisor import SCHEMA_TOO_OLD
 from refract.core.configuring import load_settings
+from refract.core.errors import RefractError
 from refract.core.log import configure_logging
+from refract.migrations.state import SchemaTooOld
 from refract.web.siblings import Siblings
 
 
@@ -33,4 +37,8 @@ def main() -> None:
     if not os.read(lifeline_fd, 1):
         return
     siblings = Siblings(Path(sys.argv[4]), int(sys.argv[5]))
-    uvloop.run(serve_process(settings, listener, ready, lifeline_fd, siblings))
+    try:
+        uvloop.run(serve_process(settings, listener, ready, lifeline_fd, siblings))
+    except RefractError as exc:
+        structlog.get_logger("refract.server").error("server_process_refused", reason=exc.message)
+        sys.exit(SCHEMA_TOO_OLD if isinstance(exc, SchemaTooOld) else exc.exit_code)

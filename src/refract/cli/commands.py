@@ -1,15 +1,18 @@
 """Every command, and what happens when one fails."""
 
 import gc
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from refract import __version__
+from refract.core.env_file import load_env_file
 from refract.core.errors import RefractError
 
 PLACES: Final = {
@@ -73,8 +76,16 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+def root(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+    env_file: Path | None = typer.Option(  # noqa: B008 - how typer reads options
+        None, "--env-file", help="Settings in a file, as systemd's EnvironmentFile. [env: REFRACT_ENV_FILE]", metavar="FILE"
+    ),
+) -> None:
     gc.enable()
+    os.umask(0o077)
+    if file := env_file or os.environ.get("REFRACT_ENV_FILE"):
+        load_env_file(Path(file))
     if version:
         typer.echo(__version__)
         raise typer.Exit
@@ -88,7 +99,7 @@ def run() -> None:
         _say(error)
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001 - the last resort, as at the edge of the web
-        from refract.core.faults import meaning  # noqa: PLC0415 - knows every driver, and is needed by few
+        from refract.core.faults import driver_sentence, meaning  # noqa: PLC0415 - knows every driver, and is needed by few
 
         if word := meaning(error):
             _say(word)
@@ -96,7 +107,7 @@ def run() -> None:
             import structlog  # noqa: PLC0415 - as above
 
             structlog.get_logger("refract.cli").debug("command_failed", exc_info=error)
-            reason = " ".join(str(error).split()) or type(error).__name__
+            reason = driver_sentence(error)
             typer.secho(f"Something went wrong on our side: {reason[:300]}. REFRACT_LOG_LEVEL=debug shows where.", fg="red", err=True)
         sys.exit(1)
 

@@ -11,6 +11,7 @@ import structlog
 from pydantic import BaseModel, ValidationError
 
 from refract import migrations
+from refract.cli.installation import demand_installation, demand_schema, read_address
 from refract.core.configuring import load_settings, prepare_data_dir
 from refract.core.db import Database
 from refract.core.errors import Invalid
@@ -64,24 +65,34 @@ def read_secret(given: str) -> str:
         raise BadValue(problem=f"{given[1:]} cannot be read, or is empty.") from exc
 
 
-def command_settings(data_dir: Path | None, **given: object) -> Settings:
-    """Settings for a command that is not the server: its log stays quiet unless something is wrong."""
+def command_settings(data_dir: Path | None, *, creates: bool = False, **given: object) -> Settings:
+    """Return the settings of a command that is not the server: its log stays quiet unless something is wrong.
+
+    Raises if there is no installation, unless the command `creates` one. Addresses are those of the server, if it was told none.
+    """
     settings = load_settings(data_dir=data_dir, **given)
-    prepare_data_dir(settings.data_dir)
+    if creates or settings.data_dir.exists():
+        prepare_data_dir(settings.data_dir)
+    if not creates:
+        demand_installation(settings)
     configure_logging(settings.model_copy(update={"log_level": "warning"}))
-    return settings
+    served = read_address(settings) if settings.base_url is None else None
+    return settings if served is None else settings.model_copy(update={"base_url": served.url})
 
 
 def on_data(settings: Settings, work: Callable[[Runtime], Awaitable[Result]]) -> Result:
-    """Run some work on the data of this installation, whether or not a server is running on it."""
+    """Run some work on the data of this installation, whether or not a server is running on it. Nothing is migrated."""
 
     async def run() -> Result:
         structlog.contextvars.bind_contextvars(**{audit.DOOR: "command line"})
         db = Database(settings)
         try:
-            await migrations.upgrade(db)
+            state = await migrations.examine(db)
         finally:
             await db.close()
+        demand_schema(settings, state.revision)
+        if state.problem is not None:
+            raise state.problem
         async with running(settings) as rt:
             return await work(rt)
 

@@ -1,27 +1,97 @@
 """`refract migrate`."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
 
 import typer
 
-from refract import migrations
-from refract.cli.common import command_settings
+from refract import __version__, migrations
+from refract.cli.common import BadValue, command_settings
 from refract.cli.options import DataDir
 from refract.core.db import Database
+from refract.core.settings import Settings
+from refract.migrations.losses import Loss, read_losses
+
+Result = TypeVar("Result")
 
 
-def migrate(data_dir: DataDir = None) -> None:
-    """Bring the database to this version's schema. `serve` does so by itself."""
-    settings = command_settings(data_dir)
+def migrate(
+    *,
+    to: Annotated[
+        str | None, typer.Option("--to", help="The revision to bring it to, older or newer. Left out: this version's.", metavar="REV")
+    ] = None,
+    status: Annotated[bool, typer.Option("--status", help="Only say which revision it is at.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="The same, and status 1 if this version cannot work on it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before something is lost.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Bring the database to this version's schema, or to another revision. `serve` migrates by itself."""
+    settings = command_settings(data_dir, creates=not (status or check or to))
+    if status or check:
+        _tell_status(settings, fails=check)
+        return
+    target = _known(to) if to else migrations.HEAD
+    state = _on(settings, migrations.examine)
+    if to and state.revision is not None and target < state.revision:
+        _go_back(settings, state.revision, target, yes=yes)
+        return
+    ran = _on(settings, lambda db: migrations.upgrade(db, to))
+    if ran:
+        typer.echo(f"Ran {len(ran)} steps; the schema is at {ran[-1]}.")
+    elif state.is_ahead:
+        typer.echo(f"The schema is at {state.revision}, newer than this version's {migrations.HEAD}, which can work on it.")
+    else:
+        typer.echo(f"The schema is up to date ({target}).")
 
-    async def run() -> list[str]:
+
+def _on(settings: Settings, work: Callable[[Database], Awaitable[Result]]) -> Result:
+    async def run() -> Result:
         db = Database(settings)
         try:
-            return await migrations.upgrade(db)
+            return await work(db)
         finally:
             await db.close()
 
-    ran = asyncio.run(run())
-    typer.echo(
-        f"Ran {len(ran)} steps; the schema is at {migrations.head()}." if ran else f"The schema is up to date ({migrations.head()})."
-    )
+    return asyncio.run(run())
+
+
+def _known(revision: str) -> str:
+    if revision not in migrations.revisions():
+        raise BadValue(problem=f'There is no revision "{revision}": this version knows 0001 to {migrations.HEAD}.')
+    return revision
+
+
+def _tell_status(settings: Settings, *, fails: bool) -> None:
+    state = _on(settings, migrations.examine)
+    behind = [revision for revision in migrations.revisions() if state.revision is None or revision > state.revision]
+    typer.echo(f"The database is at {state.revision or 'no revision'}; Refract {__version__} knows up to {migrations.HEAD}.")
+    if state.problem is not None:
+        typer.echo(state.problem.message)
+    elif state.is_ahead:
+        typer.echo("A newer version has upgraded it; this one can work on it.")
+    if behind:
+        typer.echo(f"To run: {', '.join(behind)}.")
+    if fails and state.problem is not None:
+        raise typer.Exit(1)
+
+
+def _go_back(settings: Settings, found: str, target: str, *, yes: bool) -> None:
+    if found > migrations.HEAD:
+        raise BadValue(
+            problem=f"The database is at {found}, and this version knows only up to {migrations.HEAD}: the newer version can take it "
+            f"back, with refract migrate --to {target}."
+        )
+
+    async def look(db: Database) -> list[Loss]:
+        async with db.engine.connect() as connection:
+            return await read_losses(connection, found, target)
+
+    lost = _on(settings, look)
+    typer.echo(f"Going back from {found} to {target} loses:" if lost else f"Going back from {found} to {target} loses nothing.")
+    for loss in lost:
+        typer.echo(f"  {loss}")
+    if not yes:
+        typer.confirm("Versions that need the newer schema must be stopped. Go back?", abort=True)
+    ran = _on(settings, lambda db: migrations.downgrade(db, target))
+    typer.echo(f"Took back {len(ran)} steps; the schema is at {target}.")

@@ -1,10 +1,17 @@
 """Everything that must be right before the first request: schema, owner, greeting."""
 
 import asyncio
+import os
+import sys
 
+import structlog
 import typer
 
+from refract import migrations
+from refract.core.configuring import load_settings
 from refract.core.db import Database
+from refract.core.errors import RefractError, Unavailable
+from refract.core.log import configure_logging
 from refract.core.runtime import Runtime, running
 from refract.core.settings import Settings
 from refract.identity.people import ensure_owner
@@ -12,32 +19,76 @@ from refract.identity.sessions import make_signin_link
 from refract.node import UnattendedSpool, unattended
 
 ATTENTION_SECONDS = 5.0
+SCHEMA_SECONDS = 30.0
+POLL_SECONDS = 0.25
 
 
 async def prepare(settings: Settings) -> None:
-    """Who only redirects may only read: others see to the database."""
+    """Prepare the database and say where the server is. A role that may not migrate waits a moment for one that does."""
     if settings.role == "redirect":
         await _demand_attention(settings)
     if settings.role in ("redirect", "ingest"):
+        await _wait_for_schema(settings)
         typer.echo(f"Refract is at {settings.public_url}")
         return
-    from refract import migrations  # noqa: PLC0415 - not in every role
-
-    db = Database(settings)
-    try:
-        await migrations.upgrade(db)
-    finally:
-        await db.close()
+    await prepare_database(settings)
     async with running(settings) as rt:
         await _greet(rt)
 
 
+async def prepare_database(settings: Settings) -> None:
+    """Migrate; in a role that may not, demand that the schema is new enough. An older role cannot do without the database here."""
+    db = Database(settings)
+    try:
+        if settings.role in ("redirect", "ingest"):
+            await _demand_schema(db)
+        else:
+            await migrations.upgrade(db)
+    finally:
+        await db.close()
+
+
+def main() -> None:
+    """Prepare the database with the code that is installed now, before the processes of older code are replaced."""
+    os.umask(0o077)
+    settings = load_settings()
+    configure_logging(settings)
+    try:
+        asyncio.run(prepare_database(settings))
+    except RefractError as exc:
+        structlog.get_logger("refract.migrations").error("schema_not_prepared", reason=exc.message)
+        sys.exit(exc.exit_code)
+
+
+async def _demand_schema(db: Database) -> None:
+    """Raise if the schema does not fit. A database that is away says nothing about it."""
+    try:
+        state = await migrations.examine(db)
+    except Unavailable:
+        return
+    if state.problem is not None:
+        raise state.problem
+
+
+async def _wait_for_schema(settings: Settings) -> None:
+    deadline = asyncio.get_running_loop().time() + SCHEMA_SECONDS
+    while True:
+        try:
+            await prepare_database(settings)
+        except migrations.SchemaTooOld:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            await asyncio.sleep(POLL_SECONDS)
+        else:
+            return
+
+
 async def _demand_attention(settings: Settings) -> None:
-    """Somebody must store what this process will spool; a worker that starts together with it gets a moment to show up."""
-    for _ in range(int(ATTENTION_SECONDS / 0.25)):
+    """Raise unless somebody stores what this process will spool. A worker that starts at the same time gets a moment to show up."""
+    for _ in range(int(ATTENTION_SECONDS / POLL_SECONDS)):
         if not unattended(settings):
             return
-        await asyncio.sleep(0.25)
+        await asyncio.sleep(POLL_SECONDS)
     raise UnattendedSpool(path=settings.effective_spool_dir)
 
 

@@ -1,15 +1,19 @@
 """One serving process, whether alone or one of several. It loads no more than its role needs, and nothing of the command line."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 
 import uvicorn
 
+from refract.cli.handover import Handover
 from refract.cli.server import GracefulServer
-from refract.core.runtime import running
+from refract.core.errors import Unavailable
+from refract.core.runtime import Runtime, running
 from refract.core.settings import Role, Settings
+from refract.migrations.state import SchemaCheck
 from refract.node import Node
 from refract.web.siblings import Siblings
 
@@ -20,9 +24,11 @@ async def serve_process(
     ready: Callable[[], Awaitable[None]],
     lifeline: int | None = None,
     siblings: Siblings | None = None,
+    handover: Handover | None = None,
 ) -> None:
-    """One process that answers, until a signal or until the parent is gone."""
+    """Serve until a signal, until the parent is gone, or until `handover` has found a successor."""
     async with running(settings, patient=True, makes_ids=settings.role not in ("redirect", "ingest")) as rt:
+        await _demand_schema(rt)
         application = load(settings.role)(rt)
         config = uvicorn.Config(
             application,
@@ -41,7 +47,18 @@ async def serve_process(
             server = GracefulServer(config, application)
             if lifeline is not None:
                 _stop_with_parent(server, lifeline)
+            if handover is not None:
+                server.on_reload = lambda: handover.begin(server.hand_over)
             await server.run_until_stopped(listener, ready, shared=lifeline is not None)
+
+
+async def _demand_schema(rt: Runtime) -> None:
+    """Raise if schema and code do not fit. While the database is away nobody knows; readiness asks again."""
+    check = SchemaCheck()
+    with contextlib.suppress(Unavailable):
+        await check.probe(rt)
+    if check.problem is not None:
+        raise check.problem
 
 
 def _stop_with_parent(server: GracefulServer, lifeline: int) -> None:

@@ -64,6 +64,7 @@ def listen(settings: Settings) -> socket.socket:
 def _serve_alone(settings: Settings, listener: socket.socket) -> None:
     import uvloop  # noqa: PLC0415 - the parent of others serves nobody
 
+    from refract.cli.handover import Handover  # noqa: PLC0415
     from refract.cli.preparing import prepare  # noqa: PLC0415
     from refract.cli.process import serve_process  # noqa: PLC0415
 
@@ -72,7 +73,11 @@ def _serve_alone(settings: Settings, listener: socket.socket) -> None:
 
     async def run() -> None:
         await prepare(settings)
-        await serve_process(settings, listener, nobody_waits)
+        handover = Handover(settings, listener)
+        try:
+            await serve_process(settings, listener, nobody_waits, handover=handover)
+        finally:
+            await handover.finish()
 
     uvloop.run(run())
 

@@ -16,6 +16,7 @@ import uvicorn
 from uvicorn.server import Server
 
 from refract.cli.listener import HARD_SECONDS, emptied, fall_silent
+from refract.cli.terminal import is_terminal_gone
 from refract.core.sockets import hang_up, unread
 from refract.node import Node
 
@@ -31,6 +32,8 @@ class GracefulServer(Server):
         self._grace = application.rt.settings.stop_grace_seconds
         self._asked = asyncio.Event()
         self._shared = False
+        self.on_reload: Callable[[], None] = self.stop
+        """What SIGHUP does to a process that serves alone."""
         self._log = structlog.get_logger("refract.server")
 
     async def run_until_stopped(self, listener: socket.socket, ready: Callable[[], Awaitable[None]], *, shared: bool = False) -> None:
@@ -40,8 +43,8 @@ class GracefulServer(Server):
         loop.add_signal_handler(signal.SIGINT, self.stop_or_hurry)
         # A child is told by its parent, and perhaps by whoever told the parent: twice is no hurry then.
         loop.add_signal_handler(signal.SIGTERM, self.stop if shared else self.stop_or_hurry)
-        # A terminal that closes tells everybody: who serves alone stops in good order, and a child leaves it to its parent.
-        loop.add_signal_handler(signal.SIGHUP, (lambda: None) if shared else self.stop)
+        # A terminal that closes, and somebody who asks for a reload, may tell every process: a child leaves it to its parent.
+        loop.add_signal_handler(signal.SIGHUP, (lambda: None) if shared else self._hang_up)
         self.config.load()
         self.lifespan = self.config.lifespan_class(self.config)
         self.lifespan.state.update(self._application.connection_state)
@@ -67,6 +70,17 @@ class GracefulServer(Server):
         """Stop gracefully."""
         self.should_exit = True
         self._asked.set()
+
+    def hand_over(self) -> None:
+        """Stop gracefully, and leave the socket to the successor that serves on it."""
+        self._shared = True
+        self.stop()
+
+    def _hang_up(self) -> None:
+        if is_terminal_gone():
+            self.stop()
+        else:
+            self.on_reload()
 
     def stop_or_hurry(self) -> None:
         """Stop gracefully; asked again, stop now."""

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from refract.cli.common import command_settings, on_data
+from refract.cli.installation import read_address
 from refract.cli.options import DataDir
 from refract.core.runtime import Runtime
 from refract.identity.errors import SigninLinksOff
@@ -18,7 +19,8 @@ def signin_link(
 ) -> None:
     """Print a one-time sign-in link. It works once, within the hour."""
     settings = command_settings(data_dir)
-    if not settings.signin_links_allowed:
+    served = read_address(settings)
+    if not settings.signin_links_allowed or (served is not None and not served.signin_links):
         raise SigninLinksOff
 
     async def run(rt: Runtime) -> str:

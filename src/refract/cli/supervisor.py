@@ -1,7 +1,8 @@
 """Several server processes behind one socket.
 
-The parent owns the socket, so nothing in its accept queue is lost when a process goes. It replaces processes one by one
-on SIGHUP, starts another for one that died, and never lets a process that cannot start take a healthy one with it.
+The parent owns the socket, so nothing in its accept queue is lost when a process goes. On SIGHUP it lets the code that is installed now
+prepare the database, in a process of its own, and then replaces the server processes one by one. It starts another for one that died, and
+never lets a process that cannot start take a healthy one with it.
 """
 
 import asyncio
@@ -21,9 +22,13 @@ from pathlib import Path
 import structlog
 
 from refract.cli.listener import HARD_SECONDS, fall_silent
+from refract.cli.terminal import is_terminal_gone
 from refract.core.settings import Settings
 
 COMMAND = (sys.executable, "-c", "import gc; gc.disable(); from refract.cli.child import main; main()")
+PREPARE = (sys.executable, "-c", "import gc; gc.disable(); from refract.cli.preparing import main; main()")
+SCHEMA_TOO_OLD = 75
+"""The exit status of a server process whose code needs a newer schema than there is."""
 START_SECONDS = 30.0
 SHORT_LIFE = 2.0
 FIRST_PAUSE = 0.25
@@ -104,6 +109,7 @@ class Supervisor:
         self._prepared = asyncio.Event()
         self._stopping = asyncio.Event()
         self._replace = asyncio.Event()
+        self._preparing = asyncio.Lock()
         self._log = structlog.get_logger("refract.supervisor")
 
     def go_on(self) -> None:
@@ -115,7 +121,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
-        loop.add_signal_handler(signal.SIGHUP, self._replace.set)
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         tasks = [asyncio.create_task(work) for work in (self._replace_when_asked(), *(slot.keep() for slot in self._slots))]
         try:
             await self._until_stopped(tasks)
@@ -125,8 +131,10 @@ class Supervisor:
             await asyncio.gather(*tasks, return_exceptions=True)
             await fall_silent(self._listener)
             self._listener.close()  # else the kernel would go on letting clients in, whom nobody serves any more
-            await asyncio.gather(*(self._end(child) for child in self._children))
-            shutil.rmtree(self._place, ignore_errors=True)
+            await self.close()
+
+    def _hang_up(self) -> None:
+        (self._stopping if is_terminal_gone() else self._replace).set()
 
     async def _until_stopped(self, tasks: list[asyncio.Task[None]]) -> None:
         stopped = asyncio.create_task(self._stopping.wait())
@@ -138,18 +146,54 @@ class Supervisor:
             await task  # none of them ends by itself, unless it failed
 
     async def _replace_when_asked(self) -> None:
-        """One by one; what is asked for meanwhile is done afterwards."""
+        """Replace the processes one by one; what is asked for meanwhile is done afterwards."""
         while True:
             await self._replace.wait()
             self._replace.clear()
-            for slot in self._slots:
-                if not await slot.replace():
-                    break
-            else:
+            if await self.replace_all():
                 self._log.info("server_processes_replaced", count=len(self._slots))
 
+    async def replace_all(self) -> bool:
+        """Prepare the database with the code that is installed now, then replace every process; False when one of them fails."""
+        if not await self._prepare():
+            return False
+        for slot in self._slots:
+            if not await slot.replace():
+                return False
+        return True
+
+    async def _prepare(self) -> bool:
+        """Run the migration in a process of its own, for as long as it takes: the old processes go on serving meanwhile."""
+        async with self._preparing:
+            process = await asyncio.create_subprocess_exec(*PREPARE, env=self._environment())
+            try:
+                code = await process.wait()
+            except asyncio.CancelledError:
+                process.terminate()
+                await process.wait()
+                raise
+        if code != 0:
+            self._log.error("database_not_prepared", code=code, consequence="the running processes are kept")
+        return code == 0
+
+    async def close(self) -> None:
+        """End every process and give up the socket."""
+        await asyncio.gather(*(self._end(child) for child in list(self._children)))
+        self._listener.close()
+        shutil.rmtree(self._place, ignore_errors=True)
+
     async def _spawn(self, number: int) -> Child:
-        """While nobody serves, one process starts before the others: all together they would all be late."""
+        """Start a process, and once more if a version was installed meanwhile whose code needs a newer schema.
+
+        While nobody serves, one process starts before the others: all together they would all be late.
+        """
+        child = await self._spawn_in_turn(number)
+        if child.process.returncode == SCHEMA_TOO_OLD and await self._prepare():
+            await self._end(child)
+            child = await self._spawn_in_turn(number)
+        return child
+
+    async def _spawn_in_turn(self, number: int) -> Child:
         async with self._first:
             if not any(child.ready for child in self._children):
                 return await self._start(number)
@@ -159,16 +203,9 @@ class Supervisor:
         """Start a process and wait until it accepts connections, or does not."""
         told, tell = os.pipe()
         held, lifeline = os.pipe()
-        environment = os.environ | {
-            "REFRACT_HOST": self._settings.host,
-            "REFRACT_PORT": str(self._settings.port),
-            "REFRACT_DATA_DIR": str(self._settings.data_dir),
-            "REFRACT_WORKERS": str(self._settings.workers),
-            "REFRACT_ROLE": self._settings.role,
-        }
         listener = self._listener.fileno()
         words = (*COMMAND, str(listener), str(tell), str(held), str(self._place), str(number))
-        process = await asyncio.create_subprocess_exec(*words, env=environment, pass_fds=(listener, tell, held))
+        process = await asyncio.create_subprocess_exec(*words, env=self._environment(), pass_fds=(listener, tell, held))
         os.close(tell)
         os.close(held)
         child = Child(process, lifeline, time.monotonic(), ready=False)
@@ -177,7 +214,19 @@ class Supervisor:
         with contextlib.suppress(BrokenPipeError):  # it has died meanwhile, which is found out in a moment
             os.write(lifeline, b"1")
         child.ready = await self._hears_ready(told, process)
+        if not child.ready:
+            await process.wait()
         return child
+
+    def _environment(self) -> dict[str, str]:
+        """The environment of a process that shares our settings, also those of our command line."""
+        return os.environ | {
+            "REFRACT_HOST": self._settings.host,
+            "REFRACT_PORT": str(self._settings.port),
+            "REFRACT_DATA_DIR": str(self._settings.data_dir),
+            "REFRACT_WORKERS": str(self._settings.workers),
+            "REFRACT_ROLE": self._settings.role,
+        }
 
     @staticmethod
     async def _hears_ready(told: int, process: asyncio.subprocess.Process) -> bool:

@@ -127,13 +127,13 @@ def restore(
     data_dir: DataDir = None,
 ) -> None:
     """Write a backup into an empty database and data directory, compare every table, and revoke again what was revoked since."""
-    settings = command_settings(data_dir)
     if check:
         manifest = backups.check(path, without_archive=without_archive)
         rows = f"{manifest.rows:,} rows of {len(manifest.tables)} tables"
         lacks = ", without archived clicks" if manifest.without_archive else ""
         typer.echo(f"{path} is whole: {rows}{lacks}, made {manifest.made_at} by {manifest.version}.")
         return
+    settings = command_settings(data_dir, creates=True)
     demand_silence(settings)
 
     async def run(db: Database) -> Manifest:

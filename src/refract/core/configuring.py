@@ -47,11 +47,12 @@ def _secret_setting(name: str) -> bool:
 
 
 def prepare_data_dir(path: Path) -> Path:
-    """Make the data directory, private to its owner."""
+    """Make the data directory, and make it private to its owner if it is there already."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError
+        _make_private(path)
     except (FileExistsError, NotADirectoryError) as wrong:
         raise ConfigurationError(
             problem=f"The data directory {path} is a file, or lies below one.",
@@ -63,3 +64,16 @@ def prepare_data_dir(path: Path) -> Path:
             remedy="Give this user the right to write it, or name another with --data-dir or REFRACT_DATA_DIR.",
         ) from wrong
     return path
+
+
+def _make_private(path: Path) -> None:
+    mode = path.stat().st_mode
+    if not mode & 0o077:
+        return
+    try:
+        path.chmod(mode & 0o700)
+    except PermissionError as exc:
+        raise ConfigurationError(
+            problem=f"Others may enter the data directory {path.absolute()}, and it belongs to another user.",
+            remedy=f"Make it private (chmod 700), or name a directory below it, which is then made private: --data-dir {path / 'refract'}.",
+        ) from exc

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from refract.core.engines import LOCK_WAIT_SECONDS, server_engine, sqlite_engine
-from refract.core.errors import StoreFull
+from refract.core.errors import StoreDamaged, StoreFull
 from refract.core.faults import meaning
 from refract.core.ids import IdSource
 from refract.core.settings import Dialect, Settings
@@ -100,6 +100,8 @@ class Database:
         self.signals = Signals()
         self.ids: IdSource | None = None
         self._found_no_room = False
+        self.damaged = False
+        """Set when the database was found to be damaged. It stays set: damage does not heal while a server runs."""
         self._closers: list[Callable[[], Awaitable[None]]] = []
         if self.dialect == "sqlite":
             self._writer = sqlite_engine(url, write=True)
@@ -131,7 +133,7 @@ class Database:
     async def read(self) -> AsyncIterator[ReadSession]:
         """A session for looking. It sees what was committed when its first statement ran, or later."""
         async with ReadSession(self._reader, sync_session_class=_ReadOnly, expire_on_commit=False, autoflush=False) as session:
-            with _translated():
+            with _translated(self):
                 yield session
 
     @asynccontextmanager
@@ -139,7 +141,7 @@ class Database:
         """A transaction: committed when the block ends, rolled back when it raises, hooks run after the commit."""
         around = _enclosing.get()
         if around is not None and around.db is self:
-            with _translated(self):
+            with _translated(self, writing=True):
                 try:
                     yield await around.join()
                 except BaseException:
@@ -147,7 +149,7 @@ class Database:
                     raise
             return
         session = self.open_writer()
-        with _translated(self):
+        with _translated(self, writing=True):
             try:
                 await session.connection()
                 yield session
@@ -166,7 +168,7 @@ class Database:
         """
         around = Enclosing(self, begin)
         token = _enclosing.set(around)
-        with _translated(self):
+        with _translated(self, writing=True):
             try:
                 try:
                     yield around
@@ -244,9 +246,10 @@ async def _through(work: Coroutine[Any, Any, None]) -> None:
 
 
 class _translated:  # noqa: N801 - reads as a verb where it is used
-    """Driver errors that time can heal become the product's words; of a writer, the database remembers that it was full."""
+    """Turn driver errors that time or an operator can heal into the product's words; the database remembers room and damage."""
 
-    def __init__(self, writing: Database | None = None) -> None:
+    def __init__(self, db: Database, *, writing: bool = False) -> None:
+        self._db = db
         self._writing = writing
 
     def __enter__(self) -> None:
@@ -254,8 +257,10 @@ class _translated:  # noqa: N801 - reads as a verb where it is used
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         word = meaning(error) if error is not None else None
-        if isinstance(word or error, StoreFull) and self._writing is not None:
-            self._writing.noticed_no_room()
+        if isinstance(word or error, StoreFull) and self._writing:
+            self._db.noticed_no_room()
+        if isinstance(word or error, StoreDamaged):
+            self._db.damaged = True
         if word is not None:
             raise word from error
 

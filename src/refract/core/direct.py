@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from refract.core.db import Database
 from refract.core.engines import CONNECT_SECONDS
-from refract.core.errors import StoreBusy, StoreUnavailable
+from refract.core.errors import StoreBusy, StoreDamaged, StoreUnavailable
 
 Row = Sequence[Any]
 BUSY_SECONDS = 0.25
@@ -37,7 +37,7 @@ def direct(db: Database, *, connections: int = 1) -> Direct:
     """A reader for this database. `connections` is how many questions a server is asked at a time."""
     reader: Direct
     if db.dialect == "sqlite":
-        reader = DirectSqlite(db.url.database or "")
+        reader = DirectSqlite(db)
     else:
         reader = DirectPostgres(db, connections) if db.dialect == "postgresql" else DirectMysql(db, connections)
     db.before_close(reader.close)
@@ -47,8 +47,9 @@ def direct(db: Database, *, connections: int = 1) -> Direct:
 class DirectSqlite:
     """A connection that can only read."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._path = db.url.database or ""
         self._connection: sqlite3.Connection | None = None
 
     async def rows(self, statement: str, *values: object) -> Sequence[Row]:
@@ -64,6 +65,9 @@ class DirectSqlite:
                     raise StoreBusy from error
             except sqlite3.Error as error:
                 await self.close()
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                    self._db.damaged = True
+                    raise StoreDamaged from error
                 raise StoreUnavailable from error
             await asyncio.sleep(BUSY_PAUSE)  # the log is being recovered: rare, and soon over
 

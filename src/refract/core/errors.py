@@ -134,6 +134,14 @@ class StoreFull(Unavailable):
     """The disk under the database is full: nothing was changed. Free some space and try again."""
 
 
+class StoreRefused(Unavailable):
+    """The database refuses us ({reason}): nothing was changed. Correct the user, the password or the rights in REFRACT_DATABASE_URL."""
+
+
+class StoreDamaged(Unavailable):
+    """The database file is damaged: stop the server and restore it from a backup (refract restore). refract doctor says more."""
+
+
 class ConfigurationError(RefractError):
     """{problem} {remedy}"""
 

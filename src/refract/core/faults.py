@@ -1,6 +1,7 @@
 """What a database driver's error means for the person who waits."""
 
 import errno
+import re
 from typing import cast
 
 from sqlalchemy import URL
@@ -12,7 +13,9 @@ from refract.core.errors import (
     RefractError,
     StoreBusy,
     StoreCrowded,
+    StoreDamaged,
     StoreFull,
+    StoreRefused,
     StoreUnavailable,
     StoreUnreachable,
     Unavailable,
@@ -24,7 +27,16 @@ _FULL_STATES = {"53100"}
 _FULL_NUMBERS = {1021, 1114, 3}
 _GONE_NUMBERS = {1040, 1053, 1152, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
 _GONE_PREFIXES = ("08", "57P", "53300")
-_DENIED_NUMBERS = {1044, 1142, 1143, 1227, 1370, 1410}
+_NOT_ACCEPTED = "the password or the user is not accepted"
+_NO_RIGHT = "this user lacks a right that is needed"
+_NO_DATABASE = "there is no such database"
+_REFUSED_STATES = {"28P01": _NOT_ACCEPTED, "28000": _NOT_ACCEPTED, "42501": _NO_RIGHT, "3D000": _NO_DATABASE}
+_REFUSED_NUMBERS = {
+    1044: _NO_RIGHT, 1045: _NOT_ACCEPTED, 1049: _NO_DATABASE, 1130: _NOT_ACCEPTED, 1142: _NO_RIGHT, 1143: _NO_RIGHT,
+    1227: _NO_RIGHT, 1370: _NO_RIGHT, 1410: _NO_RIGHT, 1698: _NOT_ACCEPTED, 1862: _NOT_ACCEPTED,
+}  # fmt: skip
+_FORBIDDEN_FILE = ("unable to open database", "readonly database", "access permission denied")
+_DAMAGED = ("disk image is malformed", "file is not a database", "malformed database schema")
 _DRIVERS = ("asyncpg", "asyncmy", "sqlalchemy.dialects.")
 _CONFUSED = {"InterfaceError", "InternalClientError"}
 """What a driver says of a connection that was taken away from under it."""
@@ -35,6 +47,8 @@ def meaning(error: BaseException) -> Unavailable | None:
     if isinstance(error, PoolTimeout):
         return StoreCrowded()  # whoever hears of this has waited already: nobody tries again for them
     if isinstance(error, OSError):
+        if error.errno in (errno.EACCES, errno.EPERM):
+            return StoreRefused(reason=_NO_RIGHT)
         return StoreFull() if error.errno == errno.ENOSPC else StoreUnavailable()
     if isinstance(error, IntegrityError):
         return None
@@ -43,51 +57,69 @@ def meaning(error: BaseException) -> Unavailable | None:
     return _of_driver_itself(error) if type(error).__module__.startswith(_DRIVERS) else None
 
 
-def is_denied(error: DBAPIError) -> bool:
-    """Return whether the database user lacks the right to a statement."""
-    state, number, _ = _facts(cast("BaseException | None", error.orig))
-    return state == "42501" or number in _DENIED_NUMBERS
-
-
 def at_first_contact(url: URL, error: BaseException) -> RefractError | None:
     """What to tell an operator whose database could not even be opened: which one, and why. Never the password."""
     where = url.database or "" if url.get_backend_name() == "sqlite" else f"{url.host or 'localhost'}:{url.port or ''}/{url.database or ''}"
     word = meaning(error)
     if isinstance(word, StoreUnavailable):
         return StoreUnreachable(where=where)
-    if word is not None or not isinstance(error, DBAPIError):
+    if not isinstance(word, StoreRefused) and (word is not None or not isinstance(error, DBAPIError)):
         return word
-    reason = str(error.orig.args[-1] if error.orig is not None and error.orig.args else error.orig).strip().splitlines()[0].rstrip(".")
+    reason = driver_sentence(error)
     return ConfigurationError(
         problem=f"The database {where} cannot be used: {reason}.", remedy="Put that right, or correct REFRACT_DATABASE_URL."
     )
 
 
+def driver_sentence(error: BaseException) -> str:
+    """Return what the database said, in one line, without the statement or its values."""
+    said: object = error
+    while isinstance(said, DBAPIError) and said.orig is not None:
+        said = said.orig
+    words = said.args[-1] if isinstance(said, BaseException) and said.args else said
+    line = (str(words).strip().splitlines() or [type(error).__name__])[0]
+    return re.sub(r"^<class '[^']+'>: ", "", line).rstrip(".")
+
+
+def is_denied(error: BaseException) -> bool:
+    """Whether the user of the database lacks a right."""
+    word = meaning(error)
+    return isinstance(word, StoreRefused) and word.facts["reason"] == _NO_RIGHT
+
+
 def _of_driver_itself(error: BaseException) -> Unavailable | None:
-    """Of calls that go straight to the driver, whose errors nobody has translated."""
-    state, number, _ = _facts(error)
-    if state in _BUSY_STATES or number in _BUSY_NUMBERS:
-        return StoreBusy()
-    if state in _FULL_STATES or number in _FULL_NUMBERS:
-        return StoreFull()
+    """Translate an error of the driver that SQLAlchemy has not wrapped."""
+    state, number, text = _facts(error)
+    if word := _by_code(state, number, text):
+        return word
     gone = number in _GONE_NUMBERS or state.startswith(_GONE_PREFIXES) or type(error).__name__ in _CONFUSED
     return StoreUnavailable() if gone else None
 
 
 def _of_driver(error: DBAPIError) -> Unavailable | None:
-    original = cast("BaseException | None", error.orig)
-    state, number, text = _facts(original)
-    if state in _BUSY_STATES or number in _BUSY_NUMBERS or "database is locked" in text or "database table is locked" in text:
+    state, number, text = _facts(cast("BaseException | None", error.orig))
+    if "database is locked" in text or "database table is locked" in text:
         return StoreBusy()
-    if state in _FULL_STATES or number in _FULL_NUMBERS or "disk is full" in text:
+    if "disk is full" in text:
         return StoreFull()
+    if word := _by_code(state, number, text):
+        return word
     if error.connection_invalidated or isinstance(error, InterfaceError) or number in _GONE_NUMBERS or state.startswith(_GONE_PREFIXES):
         return StoreUnavailable()
-    if isinstance(error, OperationalError) and (
-        "unable to open database" in text or "disk i/o error" in text or "readonly database" in text
-    ):
-        return StoreUnavailable()
-    return None
+    if isinstance(error, OperationalError) and any(words in text for words in _FORBIDDEN_FILE):
+        return StoreRefused(reason=_NO_RIGHT)
+    return StoreUnavailable() if isinstance(error, OperationalError) and "disk i/o error" in text else None
+
+
+def _by_code(state: str, number: int, text: str) -> Unavailable | None:
+    """Translate what a code of PostgreSQL or MariaDB, or SQLite's text, says without doubt."""
+    if state in _BUSY_STATES or number in _BUSY_NUMBERS:
+        return StoreBusy()
+    if state in _FULL_STATES or number in _FULL_NUMBERS:
+        return StoreFull()
+    if reason := _REFUSED_STATES.get(state) or _REFUSED_NUMBERS.get(number):
+        return StoreRefused(reason=reason)
+    return StoreDamaged() if any(words in text for words in _DAMAGED) else None
 
 
 def _facts(original: BaseException | None) -> tuple[str, int, str]:

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.clock import Clock
 from refract.core.db import Database, WriteSession
+from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
 from refract.core.ids import EPOCH_MS, WORKERS, Snowflakes, WorkerIdLost
 from refract.core.types import Model
@@ -146,16 +147,17 @@ async def leased_ids(db: Database, clock: Clock, *, patient: bool = False) -> As
 
 
 async def _keep(ids: LeasedIds) -> None:
-    log = structlog.get_logger("refract.ids")
+    errors = ErrorThrottle(structlog.get_logger("refract.ids"), "worker_id_not_renewed")
     pause = RENEW_SECONDS
     while True:
         await asyncio.sleep(pause)
         try:
             await ids.renew()
+            errors.clear()
             pause = RENEW_SECONDS
-        except Unavailable as error:
+        except Unavailable as exc:
             pause = 1.0
-            log.warning("worker_id_not_renewed", reason=error.message)
+            errors.report(exc)
 
 
 def _now_ms(clock: Clock) -> int:

@@ -12,6 +12,7 @@ from datetime import datetime
 import structlog
 
 from refract.core.db import WriteSession
+from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
 from refract.core.redis import RedisAway, shared_redis
 from refract.core.runtime import Runtime
@@ -114,13 +115,14 @@ class KeyUsage:
 
     async def run(self) -> None:
         """Flush for as long as the process runs."""
-        log = structlog.get_logger("refract.keys")
+        errors = ErrorThrottle(structlog.get_logger("refract.keys"), "key_usage_waits")
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
             try:
                 await self.flush()
-            except Unavailable as error:
-                log.warning("key_usage_waits", reason=error.message)
+                errors.clear()
+            except Unavailable as exc:
+                errors.report(exc)
 
 
 def _detail(refused: Counter[Refusal]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 from structlog.contextvars import bound_contextvars
 
+from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
 from refract.core.listen import listen
 from refract.core.runtime import Runtime
@@ -67,6 +68,7 @@ class Worker:
         self._loops: list[asyncio.Task[None]] = []
         self._open = contextlib.ExitStack()
         self._log = structlog.get_logger("refract.jobs").bind(worker=self.name)
+        self._errors: dict[str, ErrorThrottle] = {}
 
     async def start(self) -> None:
         """Begin: at once with whatever is waiting, and with whatever a dead worker left behind."""
@@ -117,13 +119,14 @@ class Worker:
 
     async def _outlive(self, name: str, step: Callable[[], Awaitable[float]]) -> float:
         """Take a step, whose answer is the pause until the next. A worker outlives whatever happens to its database."""
+        errors = self._errors.setdefault(name, ErrorThrottle(self._log, "jobs_loop_failed", loop=name))
         try:
-            return await step()
-        except Unavailable as error:
-            self._log.warning("jobs_waiting_for_database", loop=name, reason=error.message)
-        except Exception:  # noqa: BLE001 - a loop that ended would stop all background work without a word
-            self._log.exception("jobs_loop_failed", loop=name)
-        return TROUBLE_SECONDS
+            pause = await step()
+        except Exception as exc:  # noqa: BLE001 - a loop that ended would stop all background work without a word
+            errors.report(exc)
+            return TROUBLE_SECONDS
+        errors.clear()
+        return pause
 
     async def _take(self) -> float:
         """Fill the free places; the answer is how long to wait for more."""

@@ -19,36 +19,45 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from refract.core.db import Database
 from refract.core.errors import ConfigurationError
-from refract.core.faults import at_first_contact, meaning
+from refract.core.faults import at_first_contact, is_denied
+from refract.migrations.state import HEAD, HERE, REVISIONS, SchemaCheck, SchemaState, SchemaTooNew, SchemaTooOld, read_state
 
-HERE = Path(__file__).parent
+__all__ = ["HEAD", "HERE", "SchemaCheck", "SchemaState", "SchemaTooNew", "SchemaTooOld", "read_state"]
+
 _LOCK = 7_305_808_869  # an arbitrary number that is ours alone among a server's advisory locks
 
 
+def revisions() -> tuple[str, ...]:
+    """Return every revision this program knows, oldest first."""
+    return REVISIONS
+
+
 def head() -> str:
-    """The newest revision this program knows: files are numbered, so it is the last name."""
-    return max(path.stem.split("_", 1)[0] for path in (HERE / "versions").glob("[0-9]*.py"))
+    """Return the newest revision this program knows."""
+    return HEAD
 
 
 async def current(db: Database) -> str | None:
-    """The revision the database is at; None for an empty one."""
+    """Return the revision of the database; None for an empty one."""
+    return (await examine(db)).revision
+
+
+async def examine(db: Database) -> SchemaState:
+    """Compare the schema with this program, or say in one sentence why the database cannot be used."""
     _check_file(db)
     try:
         async with db.engine.connect() as connection:
-            return await _revision_in(connection)
-    except (DBAPIError, OSError) as error:
-        if explained := at_first_contact(db.url, error):
-            raise explained from error
+            return await read_state(connection)
+    except Exception as exc:
+        if explained := at_first_contact(db.url, exc):
+            raise explained from exc
         raise
 
 
-async def _revision_in(connection: AsyncConnection) -> str | None:
-    try:
-        return (await connection.execute(text("SELECT version_num FROM alembic_version"))).scalar_one_or_none()
-    except DBAPIError as error:
-        if word := meaning(error):
-            raise word from error
-        return None
+async def demand_usable(db: Database) -> None:
+    """Raise unless this program can work on the schema as it is."""
+    if problem := (await examine(db)).problem:
+        raise problem
 
 
 def _check_file(db: Database) -> None:
@@ -76,18 +85,40 @@ def _unusable(path: Path, reason: str) -> ConfigurationError:
 
 
 async def upgrade(db: Database, target: str | None = None) -> list[str]:
-    """Bring the schema to `target` (the newest by default) under a lock; answers the revisions that ran."""
-    wanted = target or head()
-    if await current(db) == wanted:
+    """Bring the schema to `target` (the newest by default) under a lock; return the revisions that ran.
+
+    A schema that a newer version made is left as it is if this program can work on it.
+    """
+    if _is_reached(await examine(db), target or HEAD):
         return []
     async with _locked(db) as connection:
-        return await connection.run_sync(_run, "upgrade", wanted)
+        state = await read_state(connection)
+        await connection.rollback()  # Alembic begins its own transactions
+        return [] if _is_reached(state, target or HEAD) else await _migrate(connection, "upgrade", target or HEAD)
+
+
+def _is_reached(state: SchemaState, target: str) -> bool:
+    if state.needs is not None and state.problem is not None:
+        raise state.problem
+    return state.revision == target or state.is_ahead
 
 
 async def downgrade(db: Database, target: str) -> list[str]:
     """Take the schema back to `target`; `base` empties it."""
     async with _locked(db) as connection:
-        return await connection.run_sync(_run, "downgrade", target)
+        return await _migrate(connection, "downgrade", target)
+
+
+async def _migrate(connection: AsyncConnection, direction: str, target: str) -> list[str]:
+    try:
+        return await connection.run_sync(_run, direction, target)
+    except DBAPIError as exc:
+        if not is_denied(exc):
+            raise
+        raise ConfigurationError(
+            problem=f"The schema must be brought to revision {target}, which this user of the database is not allowed to do.",
+            remedy="Run refract migrate as the owner of the database.",
+        ) from exc
 
 
 def _run(connection: object, direction: str, target: str) -> list[str]:
@@ -103,8 +134,8 @@ def _run(connection: object, direction: str, target: str) -> list[str]:
         (command.upgrade if direction == "upgrade" else command.downgrade)(config, target)
     except CommandError as error:
         raise ConfigurationError(
-            problem=f"The database was made by another version of Refract ({error}).",
-            remedy="Start the version that made it, or a newer one.",
+            problem=f"The schema cannot be brought to revision {target} ({error}).",
+            remedy=f"This version knows revisions up to {HEAD}; use the version that made the schema.",
         ) from error
     return ran
 

@@ -13,6 +13,7 @@ from refract.core.types import TABLE_OPTIONS, Moment, long_bytes, long_text, tex
 
 __all__ = [
     "Moment",
+    "accept_older_code",
     "add_column",
     "create_index",
     "create_table",
@@ -23,6 +24,7 @@ __all__ = [
     "long_bytes",
     "long_text",
     "op",
+    "refuse_older_code",
     "sa",
     "text_key",
 ]
@@ -81,6 +83,20 @@ def add_column(table: str, column: sa.Column[Any]) -> None:
 def drop_column(table: str, column: str) -> None:
     if column in {existing["name"] for existing in _inspect().get_columns(table)}:
         op.drop_column(table, column)  # in place on SQLite too: a table made anew would lose the rows that point at it
+
+
+def refuse_older_code(revision: str, version: str) -> None:
+    """Let no code older than this revision start on the schema. For a change that is not additive; name the version that brings it."""
+    accept_older_code(revision)
+    op.execute(sa.insert(_REQUIREMENTS).values(revision=revision, version=version))
+
+
+def accept_older_code(revision: str) -> None:
+    """Undo `refuse_older_code`, in the downgrade of the same revision."""
+    op.execute(sa.delete(_REQUIREMENTS).where(_REQUIREMENTS.c.revision == revision))
+
+
+_REQUIREMENTS = sa.table("schema_requirements", sa.column("revision"), sa.column("version"))
 
 
 def _options() -> dict[str, Any]:

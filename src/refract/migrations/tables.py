@@ -13,6 +13,7 @@ from refract.library import search_models as library_search
 from refract.links import models as links
 from refract.links import safety_models as links_safety
 from refract.lists import models as lists
+from refract.migrations.models import SchemaRequirement
 from refract.names import models as names
 from refract.reports import models as reports
 from refract.tags import models as tags
@@ -43,6 +44,7 @@ def ingest_tables() -> list[str]:
 
 
 __all__ = [
+    "SchemaRequirement",
     "WorkerId",
     "analytics",
     "analytics_archive",

@@ -60,10 +60,15 @@ async def back_up(
     settings: Settings, db: Database, path: Path, now: datetime, progress: Progress, *, without_archive: bool = False
 ) -> Manifest:
     """Write a backup and read it again; the file appears under its name when it is complete."""
-    revision = await migrations.current(db)
-    if revision != migrations.head():
-        raise ConfigurationError(problem="The database is not at this version's schema.", remedy="Run refract migrate first.")
-    manifest = Manifest(revision, now.isoformat(), db.dialect, without_archive=without_archive)
+    state = await migrations.examine(db)
+    if state.problem is not None:
+        raise state.problem
+    if state.revision is None or state.is_ahead:
+        raise ConfigurationError(
+            problem=f"This database was upgraded by a newer Refract, to revision {state.revision}; this one knows {migrations.HEAD}.",
+            remedy="Make the backup with the newer version, which knows everything in it.",
+        )
+    manifest = Manifest(state.revision, now.isoformat(), db.dialect, without_archive=without_archive)
     with _draft_of(path) as (draft, file):
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
             _copy_files(archive, _files_beside(settings), manifest)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal
 
+import structlog
 from pydantic import BaseModel, Field
 from sqlalchemy import text
 from starlette.datastructures import Headers
@@ -15,7 +16,8 @@ from starlette.types import Receive, Scope, Send
 
 from refract import __version__
 from refract.core.address import is_loopback
-from refract.core.errors import RefractError, StoreFull, Unauthenticated, Unavailable
+from refract.core.errors import RefractError, StoreDamaged, StoreFull, Unauthenticated, Unavailable
+from refract.core.faults import driver_sentence, meaning
 from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.web.problems import MethodNotAllowed, NoSuchPage, problem_response
@@ -80,6 +82,8 @@ class Vitals:
         """The other processes of this node, whose figures are told together with ours."""
         self.before_metrics: Callable[[], Awaitable[None]] | None = None
         """Brings gauges up to date that nobody counts as they change."""
+        self.has_mismatch: Callable[[], bool] = bool
+        """Whether schema and code do not fit: then no traffic should come, in any role."""
         self._redis = rt.part(shared_redis)
         self._probes: dict[str, Probe] = {"database": _ask_database, **(probes or {})}
         if self._redis is not None:
@@ -109,8 +113,10 @@ class Vitals:
         problems = self._problems()
         fine = not problems and all(one.status == "ok" for one in found.values())
         needed = all(one.status == "ok" for name, one in found.items() if name != "redis")  # the database does its work meanwhile
-        status = 503 if self.starting or self.stopping or (not needed and self._must_have_all) else 200
-        return status, ReadinessDetail(status=self._word(fine=fine), version=__version__, dependencies=found, problems=problems)
+        refused = self.starting or self.stopping or self.has_mismatch() or (not needed and self._must_have_all)
+        return 503 if refused else 200, ReadinessDetail(
+            status=self._word(fine=fine), version=__version__, dependencies=found, problems=problems
+        )
 
     def _word(self, *, fine: bool) -> ReadyWord:
         if self.stopping:
@@ -163,13 +169,18 @@ async def _measure(rt: Runtime, probe: Probe) -> Dependency:
     try:
         async with asyncio.timeout(_PATIENCE):
             await probe(rt)
-    except (Unavailable, OSError) as error:
-        return Dependency(status="down", latency_ms=None, detail=error.message if isinstance(error, Unavailable) else "It does not answer.")
+    except Exception as exc:  # noqa: BLE001 - whatever is wrong with a dependency, readiness itself is answered
+        known = exc if isinstance(exc, Unavailable) else meaning(exc)
+        if known is None:
+            structlog.get_logger("refract.vitals").warning("probe_failed", error=f"{type(exc).__name__}: {driver_sentence(exc)}")
+        return Dependency(status="down", latency_ms=None, detail=known.message if known is not None else "It does not answer.")
     return Dependency(status="ok", latency_ms=round((time.perf_counter() - began) * 1000, 3))
 
 
 async def _ask_database(rt: Runtime) -> None:
     async with rt.db.read() as session:
         await session.execute(text("SELECT 1"))
+    if rt.db.damaged:
+        raise StoreDamaged
     if rt.db.full:
         raise StoreFull

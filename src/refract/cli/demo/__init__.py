@@ -37,7 +37,7 @@ def demo(
     days: Annotated[int, typer.Option("--days", min=7, max=365, help="How far back it reaches.")] = DAYS,
 ) -> None:
     """Fill a fresh data directory with links, lists, items, people, tags and clicks that look lived in."""
-    settings = command_settings(data_dir)
+    settings = command_settings(data_dir, creates=True)
     made = asyncio.run(_fill(settings, days))
     typer.echo(f"{made} over {days} days in {settings.data_dir}.")
     typer.echo(f"Start it with: refract serve --data-dir {settings.data_dir}")

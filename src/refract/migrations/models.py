@@ -1,0 +1,16 @@
+"""What the schema asks of the program that uses it."""
+
+from sqlalchemy import String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from refract.core.types import Model, text_key
+
+
+class SchemaRequirement(Model):
+    """A revision that code older than it cannot run on. Additive revisions leave no row."""
+
+    __tablename__ = "schema_requirements"
+
+    revision: Mapped[str] = mapped_column(text_key(16), primary_key=True)
+    version: Mapped[str] = mapped_column(String(32))
+    """The oldest version of Refract that knows the revision."""
