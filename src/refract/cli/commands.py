@@ -19,6 +19,7 @@ PLACES: Final = {
     "serve": "serve:serve",
     "signin-link": "signin:signin_link",
     "migrate": "migrate:migrate",
+    "settings": "settings:show_settings",
     "verify": "verify:verify",
     "doctor": "doctor:doctor",
     "move": "transfer:move",

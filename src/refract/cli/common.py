@@ -65,12 +65,12 @@ def read_secret(given: str) -> str:
         raise BadValue(problem=f"{given[1:]} cannot be read, or is empty.") from exc
 
 
-def command_settings(data_dir: Path | None, *, creates: bool = False, **given: object) -> Settings:
+def command_settings(data_dir: Path | None, *, creates: bool = False) -> Settings:
     """Return the settings of a command that is not the server: its log stays quiet unless something is wrong.
 
     Raises if there is no installation, unless the command `creates` one. Addresses are those of the server, if it was told none.
     """
-    settings = load_settings(data_dir=data_dir, **given)
+    settings = load_settings(data_dir=data_dir)
     if creates or settings.data_dir.exists():
         prepare_data_dir(settings.data_dir)
     if not creates:

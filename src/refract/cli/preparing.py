@@ -29,7 +29,7 @@ async def prepare(settings: Settings) -> None:
         await _demand_attention(settings)
     if settings.role in ("redirect", "ingest"):
         await _wait_for_schema(settings)
-        typer.echo(f"Refract is at {settings.public_url}")
+        _say(settings, f"Refract is at {settings.public_url}")
         return
     await prepare_database(settings)
     async with running(settings) as rt:
@@ -97,11 +97,17 @@ async def _greet(rt: Runtime) -> None:
     async with rt.db.write() as session:
         owner, new = await ensure_owner(session, rt)
         link = await make_signin_link(session, rt, owner) if new and rt.settings.signin_links_allowed else None
-    typer.echo(f"Refract is at {rt.settings.public_url}")
+    _say(rt.settings, f"Refract is at {rt.settings.public_url}")
     if link:
-        typer.echo(f"Sign in once with {link}")
+        _say(rt.settings, f"Sign in once with {link}")
     elif rt.settings.signin_links_allowed:
-        typer.echo("Sign in with a link from: refract signin-link")
+        _say(rt.settings, "Sign in with a link from: refract signin-link")
     else:
         names = " or ".join(one.shown_name for one in rt.settings.issuers.values())
-        typer.echo(f"Sign in with {names}" if names else "Sign-in links are switched off, and no identity provider is configured.")
+        _say(rt.settings, f"Sign in with {names}" if names else "Sign-in links are switched off, and no identity provider is configured.")
+
+
+def _say(settings: Settings, line: str) -> None:
+    """Greet people. Where every line of the output must be JSON, the log says the same without secrets."""
+    if settings.log_format != "json":
+        typer.echo(line)

@@ -8,14 +8,18 @@ import socket
 from importlib import import_module
 from typing import Annotated
 
+import structlog
 import typer
 
+from refract import __version__
+from refract.cli.installation import record_address
 from refract.cli.options import DataDir
 from refract.cli.supervisor import Supervisor
 from refract.core.configuring import load_settings, prepare_data_dir
 from refract.core.errors import ConfigurationError
 from refract.core.log import configure_logging
 from refract.core.settings import Settings
+from refract.migrations.state import HEAD
 
 
 def serve(
@@ -35,10 +39,18 @@ def serve(
     configure_logging(settings)
     with listen(settings) as listener:
         settings = settings.model_copy(update={"port": listener.getsockname()[1]})
+        _announce(settings)
         if settings.workers == 1:
             _serve_alone(settings, listener)
         else:
             asyncio.run(_serve_together(settings, listener))
+
+
+_REMEDIES = {
+    errno.EADDRINUSE: "Stop what uses it, or choose another with --port or REFRACT_PORT.",
+    errno.EACCES: "Ports below 1024 need a right of their own: choose a higher one with --port or REFRACT_PORT and put a front before it, "
+    "or give the service AmbientCapabilities=CAP_NET_BIND_SERVICE.",
+}
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -50,15 +62,31 @@ def listen(settings: Settings) -> socket.socket:
         listener.bind((settings.host, settings.port))
         listener.listen(4096)
     except (OSError, UnicodeError) as error:
-        port = getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES)
         raise ConfigurationError(
             problem=f"Cannot listen on {settings.host} port {settings.port}: {getattr(error, 'strerror', None) or 'this is no host name'}.",
-            remedy="Stop what uses it, or choose another with --port or REFRACT_PORT."
-            if port
-            else "Name an address of this machine with --host or REFRACT_HOST.",
+            remedy=_REMEDIES.get(getattr(error, "errno", 0), "Name an address of this machine with --host or REFRACT_HOST."),
         ) from error
     listener.setblocking(False)
     return listener
+
+
+def _announce(settings: Settings) -> None:
+    """Log what starts where, and keep the address for commands that print it."""
+    log = structlog.get_logger("refract.server")
+    log.info(
+        "server_starting",
+        role=settings.role,
+        version=__version__,
+        schema=HEAD,
+        address=settings.public_url,
+        host=settings.host,
+        port=settings.port,
+        processes=settings.workers,
+    )
+    if settings.listens_everywhere and settings.base_url is None:
+        log.warning("base_url_missing", sentence=f"Short URLs will say {settings.public_url}: set REFRACT_BASE_URL to the public address.")
+    if settings.role in ("all", "web"):
+        record_address(settings)
 
 
 def _serve_alone(settings: Settings, listener: socket.socket) -> None:

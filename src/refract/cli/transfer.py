@@ -74,7 +74,7 @@ def move(
 ) -> None:
     """Copy a SQLite installation to PostgreSQL or MariaDB, and compare every table. Run it again to go on where it was cut off."""
     settings = command_settings(data_dir)
-    there = load_settings(data_dir=data_dir, database_url=read_secret(to))
+    there = load_settings({"database_url": "--to"}, data_dir=data_dir, database_url=read_secret(to))
     demand_silence(settings)
 
     async def run(source: Database) -> None:

@@ -2,18 +2,25 @@
 
 import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
+import structlog
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from refract.core.errors import ConfigurationError
+from refract.core.setting_sources import find_unknown, unknown_sentence
 from refract.core.settings import Settings
 
 
-def load_settings(**given: object) -> Settings:
-    """Read the environment, the file and what the command line gave, or stop with one sentence that says how to put it right."""
+def load_settings(options: Mapping[str, str] | None = None, **given: object) -> Settings:
+    """Read the environment, the file and what the command line gave, or stop with one sentence that says how to put it right.
+
+    `options` are the names of options that are not called like their setting.
+    """
     _check_file(os.environ.get("REFRACT_SETTINGS_FILE"))
+    _check_environment()
     try:
         return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
     except SettingsError as wrong:
@@ -22,9 +29,21 @@ def load_settings(**given: object) -> Settings:
         first = wrong.errors()[0]
         name = "__".join(str(part) for part in first["loc"] if isinstance(part, str))
         variable = f"REFRACT_{name.upper()}" if name else "The settings"
+        if given.get(name) is not None:
+            variable = (options or {}).get(name, f"--{name.replace('_', '-')}")
         shown = "" if not name or _secret_setting(name) else f' is "{first.get("input")}", which does not fit'
         message = first["msg"].removeprefix("Value error, ")
         raise ConfigurationError(problem=f"{variable}{shown or ' does not fit'}:", remedy=f"{message}.") from wrong
+
+
+def _check_environment() -> None:
+    """Refuse variables that are no settings: a misspelt one must not pass for one that was left out."""
+    for name, nearest in find_unknown(Settings, os.environ):
+        sentence = unknown_sentence(name, nearest)
+        if os.environ.get("REFRACT_UNKNOWN_SETTINGS", "").lower() == "warn":
+            structlog.get_logger("refract.settings").warning("setting_unknown", variable=name, nearest=nearest)
+            continue
+        raise ConfigurationError(problem=sentence, remedy="Correct or remove it, or set REFRACT_UNKNOWN_SETTINGS=warn.")
 
 
 def _check_file(name: str | None) -> None:

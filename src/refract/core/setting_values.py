@@ -42,13 +42,28 @@ def _origin(value: str | None) -> str | None:
 
 
 def _database(value: str | None) -> str | None:
-    if value is not None and urlsplit(value).scheme not in ("sqlite", "postgresql", "mysql"):
+    if value is None:
+        return None
+    if value.startswith("postgres://"):  # as several platforms spell it
+        value = f"postgresql://{value.removeprefix('postgres://')}"
+    if urlsplit(value).scheme not in ("sqlite", "postgresql", "mysql"):
         problem = "begin it with sqlite://, postgresql:// or mysql://"
         raise ValueError(problem)
-    if value is not None and not _whole(value):
+    if _needs_encoding(value):
+        problem = "write special characters of the password percent-encoded: # as %23, @ as %40, / as %2F, : as %3A, ? as %3F, % as %25"
+        raise ValueError(problem)
+    if not _whole(value):
         problem = "write it as sqlite:////path/to/file, postgresql://user@host/database or mysql://user@host/database"
         raise ValueError(problem)
     return value
+
+
+def _needs_encoding(database_url: str) -> bool:
+    """Whether a password seems to hold characters that end it: a fragment, a second @, or an @ behind the host."""
+    parts = urlsplit(database_url)
+    if parts.scheme == "sqlite":
+        return False
+    return bool(parts.fragment) or "#" in database_url or parts.netloc.count("@") > 1 or "@" in parts.path + parts.query
 
 
 def _model(value: str | None) -> str | None:

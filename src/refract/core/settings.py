@@ -10,6 +10,7 @@ from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from refract.core.address import is_loopback
+from refract.core.setting_sources import RefractEnvironment
 from refract.core.setting_values import (
     AnonymousLimit,
     CollectorUrl,
@@ -33,6 +34,9 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="REFRACT_", env_nested_delimiter="__", frozen=True, extra="ignore")
 
+    unknown_settings: Literal["refuse", "warn"] = "refuse"
+    """What a `REFRACT_…` variable that is no setting does: `refuse` stops the start, `warn` logs it, for upgrades."""
+
     settings_file: Path | None = None
     """A TOML file with any of these settings, by their names in lower case without `REFRACT_`. The environment wins over it."""
 
@@ -54,7 +58,8 @@ class Settings(BaseSettings):
     """The public address, such as `https://go.example.com`, by which short URLs, loops and `Origin` are judged. Left out: host and port."""
 
     environment: Literal["development", "production"] = "development"
-    """`production` refuses what is only safe on one's own machine."""
+    """`production` refuses what is only safe on one's own machine: no `base_url`, one that is not `https` (unless it is this machine),
+    and `trusted_proxies` that hold everybody."""
 
     trusted_proxies: Networks = ()
     """Networks of reverse proxies (CIDR, separated by commas) whose `X-Forwarded-For` is believed."""
@@ -275,9 +280,8 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
-    def _several_processes(self) -> Self:
-        if self.port == 0 and self.base_url is None and self.environment == "production":
-            problem = "REFRACT_PORT=0 needs REFRACT_BASE_URL in production, since nobody could guess the address"
+    def _fit_for_production(self) -> Self:
+        if self.environment == "production" and (problem := _unfit_for_production(self)):
             raise ValueError(problem)
         return self
 
@@ -286,13 +290,13 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the same
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """What a command was told, then the environment, then the file."""
         file = os.environ.get("REFRACT_SETTINGS_FILE")
-        return (init_settings, env_settings, *([TomlConfigSettingsSource(settings_cls, Path(file))] if file else []))
+        return (init_settings, RefractEnvironment(settings_cls), *([TomlConfigSettingsSource(settings_cls, Path(file))] if file else []))
 
     @property
     def signin_links_allowed(self) -> bool:
@@ -314,7 +318,7 @@ class Settings(BaseSettings):
         """The public address without a trailing slash."""
         if self.base_url:
             return self.base_url
-        host = "127.0.0.1" if self.host in ("0.0.0.0", "::", "") else self.host  # noqa: S104 - compared, never bound
+        host = "127.0.0.1" if self.listens_everywhere else self.host
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
     @property
@@ -342,3 +346,23 @@ class Settings(BaseSettings):
     def backup_marker(self) -> Path:
         """A file whose time is that of the last good backup, beside the archived clicks: web and worker nodes share that directory."""
         return self.effective_archive_dir / "last-backup"
+
+    @property
+    def listens_everywhere(self) -> bool:
+        """Whether it is bound to every address of the machine."""
+        return self.host in ("0.0.0.0", "::", "")  # noqa: S104 - compared, never bound
+
+
+def _unfit_for_production(settings: Settings) -> str | None:
+    """Say what REFRACT_ENVIRONMENT=production refuses, with the remedy; None if there is nothing."""
+    if settings.base_url is None:
+        return "REFRACT_ENVIRONMENT=production needs REFRACT_BASE_URL, the public address, such as https://go.example.com"
+    host = urlsplit(settings.base_url).hostname or ""
+    if not settings.https and not is_loopback(host):
+        return (
+            "REFRACT_ENVIRONMENT=production needs a REFRACT_BASE_URL with https://, or sessions and keys can be read on the way. "
+            "Put a front with TLS before it, or set REFRACT_ENVIRONMENT=development in a private network"
+        )
+    if everybody := [str(network) for network in settings.trusted_proxies if network.prefixlen == 0]:
+        return f"REFRACT_TRUSTED_PROXIES holds {everybody[0]}, so anybody could claim any address. Name the networks of your proxies alone"
+    return None

@@ -1,0 +1,55 @@
+"""`refract settings`."""
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import SecretStr
+from sqlalchemy import make_url
+
+from refract.cli.options import AsJson, DataDir
+from refract.core.configuring import load_settings
+from refract.core.setting_sources import PREFIX, secret_fields, source_of
+from refract.core.settings import Settings
+
+_HIDDEN = "[hidden]"
+
+
+def show_settings(
+    as_json: AsJson = False,
+    changed: bool = typer.Option(False, "--changed", help="Only those that are not at their default."),
+    data_dir: DataDir = None,
+) -> None:
+    """Show every setting as it is in effect, and where it comes from. Secrets are hidden."""
+    settings = load_settings(data_dir=data_dir)
+    file = os.environ.get("REFRACT_SETTINGS_FILE")
+    written = tomllib.loads(Path(file).read_text()) if file else {}
+    rows = [
+        (f"{PREFIX}{field.upper()}", _shown(settings, field), source_of(field, {"data_dir": data_dir}, written))
+        for field in Settings.model_fields
+    ]
+    rows = [row for row in rows if not changed or row[2] != "default"]
+    if as_json:
+        typer.echo(json.dumps([dict(zip(("variable", "value", "source"), row, strict=True)) for row in rows], indent=1))
+        return
+    wide = max((len(row[0]) for row in rows), default=0)
+    for variable, value, source in rows:
+        typer.echo(f"{variable:{wide}} = {'' if value is None else value}  # {source}")
+
+
+def _shown(settings: Settings, field: str) -> Any:
+    value = getattr(settings, field)
+    if value is None:
+        return None
+    if isinstance(value, SecretStr):
+        return _HIDDEN
+    if field in secret_fields(Settings):
+        return make_url(value).render_as_string(hide_password=True)
+    if field == "issuers":
+        return ", ".join(value) or None
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value.absolute()) if isinstance(value, Path) else value
