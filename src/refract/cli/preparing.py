@@ -7,7 +7,8 @@ import sys
 import structlog
 import typer
 
-from refract import migrations
+from refract import __version__, migrations
+from refract.cli.installation import record_address
 from refract.core.configuring import load_settings
 from refract.core.db import Database
 from refract.core.errors import RefractError, Unavailable
@@ -29,11 +30,24 @@ async def prepare(settings: Settings) -> None:
         await _demand_attention(settings)
     if settings.role in ("redirect", "ingest"):
         await _wait_for_schema(settings)
-        _say(settings, f"Refract is at {settings.public_url}")
+        _announce(settings)
         return
     await prepare_database(settings)
+    _announce(settings)
     async with running(settings) as rt:
         await _greet(rt)
+
+
+def _announce(settings: Settings) -> None:
+    """Say what starts where, and keep the address for commands that print it."""
+    log = structlog.get_logger("refract.server")
+    where = {"address": settings.public_url, "host": settings.host, "port": settings.port}
+    log.info("server_starting", role=settings.role, version=__version__, schema=migrations.HEAD, processes=settings.workers, **where)
+    if settings.listens_everywhere and settings.base_url is None:
+        log.warning("base_url_missing", sentence=f"Short URLs will say {settings.public_url}: set REFRACT_BASE_URL to the public address.")
+    if settings.role in ("all", "web"):
+        record_address(settings)
+    _say(settings, f"Refract is at {settings.public_url}")
 
 
 async def prepare_database(settings: Settings) -> None:
@@ -93,11 +107,11 @@ async def _demand_attention(settings: Settings) -> None:
 
 
 async def _greet(rt: Runtime) -> None:
-    """Say where it is, and let the owner in on the first start."""
+    """Let the owner in on the first start, and say how to sign in."""
+    shows = rt.settings.log_format != "json"
     async with rt.db.write() as session:
         owner, new = await ensure_owner(session, rt)
-        link = await make_signin_link(session, rt, owner) if new and rt.settings.signin_links_allowed else None
-    _say(rt.settings, f"Refract is at {rt.settings.public_url}")
+        link = await make_signin_link(session, rt, owner) if new and shows and rt.settings.signin_links_allowed else None
     if link:
         _say(rt.settings, f"Sign in once with {link}")
     elif rt.settings.signin_links_allowed:
@@ -108,6 +122,6 @@ async def _greet(rt: Runtime) -> None:
 
 
 def _say(settings: Settings, line: str) -> None:
-    """Greet people. Where every line of the output must be JSON, the log says the same without secrets."""
+    """Greet people. Where every line must be JSON, the log says it instead; `refract signin-link` makes the link."""
     if settings.log_format != "json":
         typer.echo(line)

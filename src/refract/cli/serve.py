@@ -8,18 +8,14 @@ import socket
 from importlib import import_module
 from typing import Annotated
 
-import structlog
 import typer
 
-from refract import __version__
-from refract.cli.installation import record_address
 from refract.cli.options import DataDir
 from refract.cli.supervisor import Supervisor
 from refract.core.configuring import load_settings, prepare_data_dir
 from refract.core.errors import ConfigurationError
 from refract.core.log import configure_logging
 from refract.core.settings import Settings
-from refract.migrations.state import HEAD
 
 
 def serve(
@@ -39,7 +35,6 @@ def serve(
     configure_logging(settings)
     with listen(settings) as listener:
         settings = settings.model_copy(update={"port": listener.getsockname()[1]})
-        _announce(settings)
         if settings.workers == 1:
             _serve_alone(settings, listener)
         else:
@@ -68,25 +63,6 @@ def listen(settings: Settings) -> socket.socket:
         ) from error
     listener.setblocking(False)
     return listener
-
-
-def _announce(settings: Settings) -> None:
-    """Log what starts where, and keep the address for commands that print it."""
-    log = structlog.get_logger("refract.server")
-    log.info(
-        "server_starting",
-        role=settings.role,
-        version=__version__,
-        schema=HEAD,
-        address=settings.public_url,
-        host=settings.host,
-        port=settings.port,
-        processes=settings.workers,
-    )
-    if settings.listens_everywhere and settings.base_url is None:
-        log.warning("base_url_missing", sentence=f"Short URLs will say {settings.public_url}: set REFRACT_BASE_URL to the public address.")
-    if settings.role in ("all", "web"):
-        record_address(settings)
 
 
 def _serve_alone(settings: Settings, listener: socket.socket) -> None:
