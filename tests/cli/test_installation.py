@@ -4,9 +4,11 @@ Findings: in the wrong directory a command made a second installation, in silenc
 the server had; an existing data directory stayed open to others; any command migrated an older schema.
 """
 
+import errno
 import json
 import os
 import signal
+import socket
 import sqlite3
 import time
 from pathlib import Path
@@ -134,7 +136,6 @@ def test_files_are_private_and_so_is_the_directory_from_now_on(run: Run, data: P
 
 def test_commands_know_the_address_of_the_server(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    issuer = {"REFRACT_ISSUERS__WORK__URL": "https://id.test", "REFRACT_ISSUERS__WORK__CLIENT_ID": "refract"}
     with serving(data, REFRACT_LOG_FORMAT="json") as server:
         link = refract("signin-link", "--data-dir", str(data)).stdout
         short = refract("shorten", "https://example.com", "--name", "x", "--data-dir", str(data)).stdout
@@ -144,7 +145,7 @@ def test_commands_know_the_address_of_the_server(tmp_path: Path) -> None:
     began = next(line for line in lines if line["event"] == "server_starting")
     assert (began["role"], began["port"], began["schema"]) == ("all", server.port, migrations.HEAD)
 
-    with serving(data, **issuer):
+    with serving(data, REFRACT_ISSUERS__WORK__URL="https://id.test", REFRACT_ISSUERS__WORK__CLIENT_ID="refract"):
         refused = refract("signin-link", "--data-dir", str(data))
     assert (refused.returncode, "switched off" in refused.stderr) == (1, True)
 
@@ -159,11 +160,18 @@ def test_whoever_listens_everywhere_hears_of_the_base_url(tmp_path: Path) -> Non
         assert f"Short URLs will say http://127.0.0.1:{server.port}" in server.output
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may listen on every port")
-def test_a_port_that_needs_a_right_is_explained(tmp_path: Path) -> None:
-    done = refract("serve", "--port", "80", "--data-dir", str(tmp_path / "data"))
+def test_a_port_that_needs_a_right_is_explained(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For port 80 "stop what uses it" was the advice for port 80."""
 
-    assert "Ports below 1024" in done.stderr
+    class ForbiddenPorts(socket.socket):
+        def bind(self, _address: object) -> None:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(socket, "socket", ForbiddenPorts)
+
+    done = run("serve", "--port", "80")
+
+    assert (done.code, "Ports below 1024" in done.err, "Stop what uses it" in done.err) == (2, True, False)
 
 
 def test_settings_are_shown_with_their_source_and_without_secrets(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from refract.core.address import is_loopback
+from refract.core.production import find_production_problem
 from refract.core.setting_sources import RefractEnvironment
 from refract.core.setting_values import (
     AnonymousLimit,
@@ -281,7 +282,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _fit_for_production(self) -> Self:
-        if self.environment == "production" and (problem := _unfit_for_production(self)):
+        if self.environment == "production" and (problem := find_production_problem(self)):
             raise ValueError(problem)
         return self
 
@@ -351,18 +352,3 @@ class Settings(BaseSettings):
     def listens_everywhere(self) -> bool:
         """Whether it is bound to every address of the machine."""
         return self.host in ("0.0.0.0", "::", "")  # noqa: S104 - compared, never bound
-
-
-def _unfit_for_production(settings: Settings) -> str | None:
-    """Say what REFRACT_ENVIRONMENT=production refuses, with the remedy; None if there is nothing."""
-    if settings.base_url is None:
-        return "REFRACT_ENVIRONMENT=production needs REFRACT_BASE_URL, the public address, such as https://go.example.com"
-    host = urlsplit(settings.base_url).hostname or ""
-    if not settings.https and not is_loopback(host):
-        return (
-            "REFRACT_ENVIRONMENT=production needs a REFRACT_BASE_URL with https://, or sessions and keys can be read on the way. "
-            "Put a front with TLS before it, or set REFRACT_ENVIRONMENT=development in a private network"
-        )
-    if everybody := [str(network) for network in settings.trusted_proxies if network.prefixlen == 0]:
-        return f"REFRACT_TRUSTED_PROXIES holds {everybody[0]}, so anybody could claim any address. Name the networks of your proxies alone"
-    return None
