@@ -23,7 +23,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run setup test again check format bench proof screens docs lock clean
+.PHONY: help run demo setup test again check format bench proof screens docs lock clean
 
 help:  ## Say what there is
 	@echo "make TARGET, with TARGET one of:"
@@ -31,6 +31,10 @@ help:  ## Say what there is
 
 run: $(RUNS)  ## Set up and serve Refract on SQLite; prints the address and a sign-in link
 	$(BIN)/refract serve $(ARGS)
+
+demo: $(RUNS)  ## Serve a directory that looks lived in (demo), to look around
+	test -e demo/refract.db || $(BIN)/refract demo --data-dir demo
+	$(BIN)/refract serve --data-dir demo $(ARGS)
 
 setup: $(RUNS)  ## Only make the environment that `make run` needs (.venv)
 

@@ -79,6 +79,7 @@ def test_an_export_makes_an_equal_installation(run: Run, furnished: None, tmp_pa
     now = run("export", "links", "--format", form)
     assert now.out == file.read_bytes().decode()
 
+    assert run("migrate", into=other).code == 0
     first = run("import", "links", file, into=other)
     again = run("import", "links", file, into=other)
 
@@ -104,8 +105,7 @@ def test_export_of_one_person_and_to_a_place_that_is_none(run: Run, furnished: N
     assert not list(tmp_path.glob("**/.*file.csv*"))
 
 
-def test_whoever_reads_an_export_may_stop_reading(tmp_path: Path) -> None:
-    data = tmp_path / "data"
+def test_whoever_reads_an_export_may_stop_reading(tmp_path: Path, data: Path) -> None:
     assert refract("import", "links", str(many(tmp_path / "m.csv", 3000)), "--data-dir", str(data)).returncode == 0
     command = [sys.executable, "-m", "refract", "export", "links", "--data-dir", str(data)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
@@ -217,8 +217,8 @@ def test_columns_that_are_not_read_are_named(run: Run, tmp_path: Path) -> None:
     assert "tite" in run("import", "links", file).err
 
 
-def test_from_standard_input(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "refract", "import", "links", "-", "--data-dir", str(tmp_path / "data")]
+def test_from_standard_input(data: Path) -> None:
+    command = [sys.executable, "-m", "refract", "import", "links", "-", "--data-dir", str(data)]
     text = "keyword,url,title\na,https://example.com/a,A\n"
     ran = subprocess.run(
         command, input=text, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, check=False
@@ -228,8 +228,8 @@ def test_from_standard_input(tmp_path: Path) -> None:
     assert ran.stdout.startswith("1 row: 1 created")
 
 
-def test_ten_thousand_rows_show_progress_on_a_terminal(tmp_path: Path) -> None:
-    data, file = tmp_path / "data", many(tmp_path / "many.csv", 10_000)
+def test_ten_thousand_rows_show_progress_on_a_terminal(tmp_path: Path, data: Path) -> None:
+    file = many(tmp_path / "many.csv", 10_000)
     ours, theirs = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm", "COLUMNS": "100"}
     command = [sys.executable, "-m", "refract", "import", "links", str(file), "--data-dir", str(data)]
@@ -256,8 +256,8 @@ def test_ten_thousand_rows_show_progress_on_a_terminal(tmp_path: Path) -> None:
     assert links_in(data) == 10_000
 
 
-def test_an_import_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
-    data, file = tmp_path / "data", many(tmp_path / "many.csv", 15_000)
+def test_an_import_that_was_stopped_goes_on_where_it_was(tmp_path: Path, data: Path) -> None:
+    file = many(tmp_path / "many.csv", 15_000)
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-m", "refract", "import", "links", str(file), "--data-dir", str(data)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as process:

@@ -176,6 +176,7 @@ def test_a_user_that_may_not_make_users_gets_a_sentence(urls: dict[str, str], tm
 
 
 def test_sqlite_has_no_users(tmp_path: Path) -> None:
+    assert refract("migrate", "--data-dir", str(tmp_path / "data")).returncode == 0
     done = refract("admin", "grants", "--data-dir", str(tmp_path / "data"))
 
     assert done.returncode == 2

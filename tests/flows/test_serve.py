@@ -45,6 +45,7 @@ def test_data_and_database_are_private(tmp_path: Path) -> None:
 
 
 def test_the_key_command_prints_the_key_and_only_that(tmp_path: Path) -> None:
+    assert refract("migrate", "--data-dir", str(tmp_path / "data")).returncode == 0
     made = refract("keys", "create", "--name", "n", "--scope", "read", "--data-dir", str(tmp_path / "data"))
 
     assert made.returncode == 0

@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+import secrets
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import TypeVar
 
 import structlog
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from refract import migrations
 from refract.cli.installation import demand_installation, demand_schema, read_address
@@ -93,10 +94,17 @@ def on_data(settings: Settings, work: Callable[[Runtime], Awaitable[Result]]) ->
         demand_schema(settings, state.revision)
         if state.problem is not None:
             raise state.problem
-        async with running(settings) as rt:
+        async with running(_without_directory(settings)) as rt:
             return await work(rt)
 
     return asyncio.run(run())
+
+
+def _without_directory(settings: Settings) -> Settings:
+    """Let a command work on a database server from a machine without a data directory, which it must not create for a secret."""
+    if settings.data_dir.exists() or settings.secret_key is not None:
+        return settings
+    return settings.model_copy(update={"secret_key": SecretStr(secrets.token_urlsafe(48))})
 
 
 async def acting(rt: Runtime, email: str | None) -> User:

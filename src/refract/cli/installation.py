@@ -31,11 +31,6 @@ def demand_installation(settings: Settings) -> None:
             problem=f"There is no installation here: the data directory is {directory}, and there is no database {file}.",
             remedy=f"{HOW_TO_POINT}; refract serve starts a new one.",
         )
-    if not directory.is_dir() and settings.secret_key is None:
-        raise ConfigurationError(
-            problem=f"There is no installation here: the data directory {directory}, which holds the secret, does not exist.",
-            remedy=f"{HOW_TO_POINT}, or set REFRACT_SECRET_KEY.",
-        )
 
 
 def demand_schema(settings: Settings, revision: str | None) -> None:
