@@ -112,6 +112,8 @@ async def _greet(rt: Runtime) -> None:
     async with rt.db.write() as session:
         owner, new = await ensure_owner(session, rt)
         link = await make_signin_link(session, rt, owner) if new and shows and rt.settings.signin_links_allowed else None
+    if new:
+        structlog.get_logger("refract.server").info("owner_created", next="refract signin-link prints a link to sign in with")
     if link:
         _say(rt.settings, f"Sign in once with {link}")
     elif rt.settings.signin_links_allowed:

@@ -50,13 +50,13 @@ _REMEDIES = {
 
 def listen(settings: Settings) -> socket.socket:
     """The socket, opened before anything else: a port that is taken should say so at once."""
+    listener = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET, socket.SOCK_STREAM)
     try:
-        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((settings.host, settings.port))
         listener.listen(4096)
     except (OSError, UnicodeError) as error:
+        listener.close()
         raise ConfigurationError(
             problem=f"Cannot listen on {settings.host} port {settings.port}: {getattr(error, 'strerror', None) or 'this is no host name'}.",
             remedy=_REMEDIES.get(getattr(error, "errno", 0), "Name an address of this machine with --host or REFRACT_HOST."),
