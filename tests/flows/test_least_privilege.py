@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import make_url, text, update
 from sqlalchemy.exc import DBAPIError
 
+from refract import migrations
 from refract.core.db import Database, WriteSession
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
@@ -51,6 +52,7 @@ def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, s
     _run(server, tmp_path, f"CREATE DATABASE {name}")
     mine = make_url(server).set(database=name)
     owner = mine.render_as_string(hide_password=False)
+    assert refract("migrate", "--data-dir", str(tmp_path / "owner"), REFRACT_DATABASE_URL=owner).returncode == 0
     made = refract(
         "admin", "grants", "--apply", "--prefix", prefix, *(word for one in ACCOUNTS for word in ("--password", f"{one}={SECRET}")),
         "--data-dir", str(tmp_path / "owner"), REFRACT_DATABASE_URL=owner,
@@ -173,6 +175,17 @@ def test_a_user_that_may_not_make_users_gets_a_sentence(urls: dict[str, str], tm
     assert done.returncode == 2
     assert "may not make users" in done.stderr
     assert "SQL" not in done.stderr
+
+
+def test_a_user_that_may_not_migrate_is_told_who_may(urls: dict[str, str], tmp_path: Path) -> None:
+    """It was "Something went wrong on our side: (sqlalchemy…) must be owner of table links [SQL: ALTER TABLE …]"."""
+    before, owner = migrations.revisions()[-2], urls["owner"]
+    back = refract("migrate", "--to", before, "--yes", "--data-dir", str(tmp_path / "owner"), REFRACT_DATABASE_URL=owner)
+    assert back.returncode == 0, back.stderr
+    for words in (("serve", "--role", "web", "--port", "0"), ("migrate",), ("links", "list")):
+        done = refract(*words, "--data-dir", str(tmp_path / "web"), REFRACT_DATABASE_URL=urls["web"])
+        assert (done.returncode, "Run refract migrate as the owner of the database." in done.stderr) == (2, True), done.stderr
+        assert "SQL" not in done.stderr
 
 
 def test_sqlite_has_no_users(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ Server = Literal["postgresql", "mysql"]
 Account = Literal["web", "redirect", "ingest"]
 ACCOUNTS: tuple[Account, ...] = ("web", "redirect", "ingest")
 
-VERSION_TABLE = "alembic_version"
+SCHEMA_TABLES = ("alembic_version", "schema_requirements")
 """Every role compares its code with the schema."""
 READ_WRITE = "SELECT, INSERT, UPDATE, DELETE"
 
@@ -82,7 +82,7 @@ class Grants:
 
     def _read(self, account: Account) -> Sequence[str]:
         chosen = {"web": self.tables, "ingest": self.ingest_tables, "redirect": self.redirect_tables}[account]
-        return [*chosen, *(() if VERSION_TABLE in chosen else (VERSION_TABLE,))]
+        return [*chosen, *(table for table in SCHEMA_TABLES if table not in chosen)]
 
     def _written(self, account: Account) -> Sequence[str]:
         return {"web": self.tables, "ingest": self.ingest_tables, "redirect": ()}[account]
