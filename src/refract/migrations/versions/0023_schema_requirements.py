@@ -2,8 +2,8 @@
 
 from refract.migrations.steps import create_table, drop_table, sa, text_key
 
-revision = "0022"
-down_revision = "0021"
+revision = "0023"
+down_revision = "0022"
 
 
 def upgrade() -> None:
