@@ -16,7 +16,7 @@ from refract.core.db import Database
 from refract.core.ids import Snowflakes
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
-from refract.jobs import leases, queries, queue
+from refract.jobs import claims, leases, queries, queue
 from refract.jobs.errors import JobNotDead, LeaseLost
 from refract.jobs.models import Job
 from refract.jobs.payload import Claim
@@ -113,14 +113,14 @@ class Leases(RuleBasedStateMachine):
     def claim(self, worker: str, limit: int) -> None:
         at = self.clock.now()
         due = self._due()
-        claims = self.runner.run(self._write(queue.claim, self.rt, worker, {Ping.kind: TRIES}, limit))
+        taken = self.runner.run(self._write(claims.claim, self.rt, worker, {Ping.kind: TRIES}, limit))
 
-        assert [claim.job_id for claim in claims] == due[:limit]
-        for claim in claims:
+        assert [claim.job_id for claim in taken] == due[:limit]
+        for claim in taken:
             row = self.model[claim.job_id]
             row.status, row.attempts, row.holder, row.lease = "IN_PROGRESS", row.attempts + 1, claim, at + timedelta(seconds=LEASE)
             assert claim.attempt == row.attempts
-        self.claims += claims
+        self.claims += taken
 
     @precondition(lambda self: self.claims)
     @rule(data=st.data(), outcome=st.sampled_from(OUTCOMES))

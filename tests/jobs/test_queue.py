@@ -9,7 +9,7 @@ from refract.core.clock import ManualClock
 from refract.core.db import Database, count_statements
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
-from refract.jobs import leases, queue
+from refract.jobs import claims, leases, queue
 from refract.jobs.errors import LeaseLost
 from refract.jobs.models import JobStatus
 from refract.jobs.payload import Claim, Payload
@@ -27,7 +27,7 @@ async def _enqueue(rt: Runtime, payload: Payload, dedup: str | None = None) -> i
 
 async def _claim(rt: Runtime, worker: str = "a", limit: int = 1) -> list[Claim]:
     async with rt.db.write() as session:
-        return await queue.claim(session, rt, worker, TRIES, limit)
+        return await claims.claim(session, rt, worker, TRIES, limit)
 
 
 async def _settle(rt: Runtime, claim: Claim, outcome: Done | Failed | Dead | Released) -> bool:
@@ -119,15 +119,15 @@ async def test_a_kind_that_this_process_does_not_know_is_left_alone(rt: Runtime)
 
     assert await _claim(rt) == []
     async with rt.db.read() as session:
-        assert await queue.due_in(session, rt, list(TRIES)) is None
+        assert await claims.due_in(session, rt, list(TRIES)) is None
 
 
 async def test_looking_for_work_takes_no_write_lock(rt: Runtime, clock: ManualClock) -> None:
     await _enqueue(rt, Ping())
     async with rt.db.write(), rt.db.read() as session:
-        assert await queue.due_in(session, rt, list(TRIES)) == 0
+        assert await claims.due_in(session, rt, list(TRIES)) == 0
     async with rt.db.write() as writing:
-        await queue.claim(writing, rt, "a", TRIES, 1)
+        await claims.claim(writing, rt, "a", TRIES, 1)
     clock.advance(rt.settings.job_lease_seconds - 1)
     async with rt.db.write():
         assert await leases.recover(rt) == []

@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.jobs.queue import claim as claim_jobs
+from refract.jobs.claims import claim as claim_jobs
 from refract.jobs.worker import Worker
 from refract.library import service
 from refract.library.enrich.material import Proposal, Suggested

@@ -113,7 +113,7 @@ async def test_an_import_whose_command_was_killed_counts_as_stopped_a_day_later(
 ) -> None:
     async with rt.db.write() as session:
         one = await begin(session, rt, ada.id, "netscape", "bookmarks.html")
-        await end_if_abandoned(session, rt, one.id)
+        await end_if_abandoned(session, rt, ada.id, one.id)
         await add_rows(session, one, [Bookmark("bookmark 1", "https://example.com/soup")])
     if to_the_end:
         await run_import(rt, RunImport(import_id=one.id))

@@ -11,6 +11,7 @@ from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, User
 from refract.identity.payloads import LogRevocations
 from refract.identity.revocation_log import REVOKING_ACTIONS
+from refract.jobs.models import MAINTENANCE
 from refract.jobs.queue import enqueue
 
 DOOR = "door"
@@ -51,7 +52,7 @@ async def note(
     """Add a line at an edge, where there is a runtime at hand."""
     record(session, action, at=rt.clock.now(), actor_id=actor.id if actor else None, target=target, detail=detail)
     if action in REVOKING_ACTIONS:
-        await enqueue(session, rt, LogRevocations())
+        await enqueue(session, rt, LogRevocations(), share=MAINTENANCE)
 
 
 async def note_export(rt: Runtime, what: str, *, by: int | None, target: object = None) -> None:

@@ -17,6 +17,7 @@ from refract.identity.parts import Leaving, Part
 from refract.identity.payloads import FinishLeaving
 from refract.identity.revocation_log import DELETED_ACTION
 from refract.identity.schemas import KeyOut, Me, SessionOut
+from refract.jobs.models import MAINTENANCE
 from refract.jobs.queue import enqueue
 from refract.web.models import StoredAnswer
 
@@ -37,7 +38,7 @@ async def delete_account(session: WriteSession, rt: Runtime, leaving: Leaving, p
     await session.flush()
     heir = str(leaving.heir.id) if leaving.heir else None
     await audit.note(session, rt, DELETED_ACTION, actor=by, target=str(user.id), detail=heir)
-    await enqueue(session, rt, FinishLeaving(user_id=user.id), run_at=rt.clock.now() + AFTERWARDS)
+    await enqueue(session, rt, FinishLeaving(user_id=user.id), run_at=rt.clock.now() + AFTERWARDS, share=MAINTENANCE)
 
 
 async def delete_restored(session: WriteSession, rt: Runtime, user_id: int, parts: Sequence[Part], *, heir_id: int | None) -> bool:

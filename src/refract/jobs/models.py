@@ -29,6 +29,11 @@ class JobStatus(StrEnum):
     """Did not work, and waits for a person."""
 
 
+MAINTENANCE = -1
+"""The share of jobs that keep the installation itself in order. They have a lane of their own."""
+NOBODY = 0
+"""The share of jobs that work for no one person: what strangers ask for, and what releases before shares enqueued."""
+
 WAITING = (JobStatus.FAILED, JobStatus.PENDING)
 """In the order in which they are claimed: what failed once has waited longest."""
 
@@ -43,7 +48,8 @@ class Job(Model):
     __table_args__ = (
         UniqueConstraint("dedup"),
         CheckConstraint("status IN ('PENDING', 'IN_PROGRESS', 'DONE', 'FAILED', 'DEAD')", name="status"),
-        Index("ix_jobs_status_run_at_id", "status", "run_at", "id"),  # what to claim next
+        Index("ix_jobs_status_run_at_id", "status", "run_at", "id"),  # when to look again
+        Index("ix_jobs_status_share_run_at_id", "status", "share", "run_at", "id"),  # what to claim next
         Index("ix_jobs_status_lease_expires_at", "status", "lease_expires_at"),  # whose worker died
         Index("ix_jobs_status_finished_at_id", "status", "finished_at", "id"),  # what to forget, and the dead, newest first
         TABLE_OPTIONS,
@@ -63,6 +69,7 @@ class Job(Model):
     last_error_message: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
+    share: Mapped[int] = mapped_column(default=NOBODY, server_default=str(NOBODY))  # a person's id, NOBODY or MAINTENANCE
     dedup: Mapped[str | None] = mapped_column(text_key(200))  # held while the job is open, so at most one open job has it
 
 

@@ -20,6 +20,8 @@ class Claim:
     clock: Clock
     renewed_at: float
     """By the worker's own monotonic clock, taken before the database was asked."""
+    share: int = 0
+    """Whose turn it was: a person's id, or one of the common shares."""
     finished: bool = False
     """The handler ended the job in its own transaction."""
 

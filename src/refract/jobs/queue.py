@@ -1,11 +1,10 @@
-"""Into the outbox, in the transaction of whoever asks, and out of it again, to one worker at a time."""
+"""Into the outbox, in the transaction of whoever asks; and the fence behind which a claimed job writes."""
 
-import secrets
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, Table, case, func, insert, select, text, update
+from sqlalchemy import CursorResult, Table, func, insert, select, text, update
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from refract.core.clock import Clock, SystemClock
@@ -13,7 +12,7 @@ from refract.core.db import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.core.types import Model, Moment
 from refract.jobs.errors import LeaseLost
-from refract.jobs.models import DEFAULT_TRIES, WAITING, Job, JobStatus
+from refract.jobs.models import DEFAULT_TRIES, NOBODY, Job, JobStatus
 from refract.jobs.payload import Claim, Payload
 
 TOPIC = "refract_jobs"
@@ -31,13 +30,20 @@ async def now(session: ReadSession, clock: Clock) -> datetime:
 
 
 async def enqueue(
-    session: WriteSession, rt: Runtime, payload: Payload, *, run_at: datetime | None = None, dedup: str | None = None
+    session: WriteSession,
+    rt: Runtime,
+    payload: Payload,
+    *,
+    run_at: datetime | None = None,
+    dedup: str | None = None,
+    share: int = NOBODY,
 ) -> int | None:
-    """Ask for work that commits or vanishes with this transaction; the answer is the job's id.
+    """Ask for work that commits or vanishes with this transaction; return the job's id.
 
+    `share` is the person it works for: workers serve one after the other, however many jobs each has.
     With `dedup`, None when a job with that key is still open: waiting, being worked on, or about to be tried again.
     """
-    row = _row(rt, payload, await now(session, rt.clock), run_at)
+    row = _row(rt, payload, await now(session, rt.clock), run_at, share)
     if dedup is None:
         await session.execute(insert(Job), [row])
     elif len(dedup) > MAX_DEDUP:
@@ -49,18 +55,20 @@ async def enqueue(
     return int(row["id"])
 
 
-async def enqueue_all(session: WriteSession, rt: Runtime, payloads: Sequence[Payload], *, run_at: datetime | None = None) -> list[int]:
+async def enqueue_all(
+    session: WriteSession, rt: Runtime, payloads: Sequence[Payload], *, run_at: datetime | None = None, share: int = NOBODY
+) -> list[int]:
     """Many jobs by one statement."""
     if not payloads:
         return []
     at = await now(session, rt.clock)
-    rows = [_row(rt, payload, at, run_at) for payload in payloads]
+    rows = [_row(rt, payload, at, run_at, share) for payload in payloads]
     await session.execute(insert(Job), rows)
     await wake(session, rt)
     return [int(row["id"]) for row in rows]
 
 
-def _row(rt: Runtime, payload: Payload, at: datetime, run_at: datetime | None) -> dict[str, Any]:
+def _row(rt: Runtime, payload: Payload, at: datetime, run_at: datetime | None, share: int) -> dict[str, Any]:
     return {
         "id": rt.ids.next_id(),
         "kind": payload.kind,
@@ -70,6 +78,7 @@ def _row(rt: Runtime, payload: Payload, at: datetime, run_at: datetime | None) -
         "max_tries": DEFAULT_TRIES,
         "run_at": run_at or at,
         "created_at": at,
+        "share": share,
     }
 
 
@@ -98,53 +107,6 @@ async def wake(session: WriteSession, rt: Runtime) -> None:
     if session.dialect == "postgresql":
         await session.execute(select(func.pg_notify(TOPIC, "")))
     session.after_commit(lambda: rt.signals.send(TOPIC))
-
-
-async def due_in(session: ReadSession, rt: Runtime, kinds: Sequence[str]) -> float | None:
-    """Seconds until the next job of these kinds may be claimed; zero or less means now, None means that none is waiting.
-
-    This only looks, so that an idle worker never takes SQLite's one write lock.
-    """
-    earliest = [
-        select(Job.run_at).where(Job.status == status, Job.kind.in_(kinds)).order_by(Job.run_at, Job.id).limit(1).scalar_subquery()
-        for status in WAITING
-    ]
-    found = [moment for moment in (await session.execute(select(*earliest))).one() if moment is not None]
-    return (min(found) - await now(session, rt.clock)).total_seconds() if found else None
-
-
-async def claim(session: WriteSession, rt: Runtime, worker: str, tries: dict[str, int], limit: int) -> list[Claim]:
-    """Take up to `limit` jobs that are due. The attempt is counted here, so that a job that kills its worker is counted too.
-
-    Rows that another worker is taking are passed over; on SQLite the transaction itself keeps others out.
-    """
-    renewed_at = rt.clock.monotonic()
-    at = await now(session, rt.clock)
-    rows: list[Any] = []
-    for status in WAITING:  # one status at a time keeps to the index's order, so MariaDB locks no more rows than it returns
-        if len(rows) < limit:
-            wanted = select(Job.id, Job.kind, Job.payload, Job.attempt_count).where(
-                Job.status == status, Job.run_at <= at, Job.kind.in_(list(tries))
-            )
-            ordered = wanted.order_by(Job.run_at, Job.id).limit(limit - len(rows)).with_for_update(skip_locked=True)
-            rows += (await session.execute(ordered)).all()
-    if not rows:
-        return []
-    locked_by = f"{worker}/{secrets.token_hex(4)}"  # a new one per claim: a released or revived job counts its attempts anew
-    await session.execute(
-        update(Job)
-        .where(Job.id.in_([row.id for row in rows]))
-        .values(
-            status=JobStatus.IN_PROGRESS,
-            attempt_count=Job.attempt_count + 1,
-            max_tries=case(tries, value=Job.kind, else_=Job.max_tries),
-            claimed_at=at,
-            locked_by=locked_by,
-            lease_expires_at=at + timedelta(seconds=rt.settings.job_lease_seconds),
-        )
-        .execution_options(synchronize_session=False)
-    )
-    return [Claim(row.id, row.kind, row.payload, row.attempt_count + 1, locked_by, rt.clock, renewed_at) for row in rows]
 
 
 def held(claim: Claim, at: datetime) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from refract.core.clock import EPOCH
 from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
-from refract.jobs.models import JobSlot
+from refract.jobs.models import MAINTENANCE, JobSlot
 from refract.jobs.payload import Payload
 from refract.jobs.queue import changed, enqueue, insert_new, now
 
@@ -76,4 +76,4 @@ class Scheduler:
         else:
             first = await insert_new(session, JobSlot, {"name": every.name, "slot": slot})
         if first:
-            await enqueue(session, self._rt, every.payload, dedup=f"{every.name}@{slot.isoformat()}")
+            await enqueue(session, self._rt, every.payload, dedup=f"{every.name}@{slot.isoformat()}", share=MAINTENANCE)

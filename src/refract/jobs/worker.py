@@ -17,7 +17,8 @@ from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
 from refract.core.listen import listen
 from refract.core.runtime import Runtime
-from refract.jobs import leases, metrics, queue
+from refract.jobs import claims, leases, metrics, queue
+from refract.jobs.models import MAINTENANCE
 from refract.jobs.payload import Claim
 from refract.jobs.registry import Dead, Done, Failed, Lost, Outcome, Registry, Released
 from refract.jobs.schedule import Every, Scheduler
@@ -27,6 +28,9 @@ RECOVERY_SECONDS = 2.0
 
 CROWDED_SECONDS = 0.05
 """A pause when others took what was due, so that workers do not spin around each other's locks."""
+
+RESERVED_PLACES = 1
+"""Places beside `job_concurrency` that only maintenance may take: it never waits behind people's jobs."""
 
 TROUBLE_SECONDS = 1.0
 GRACE_SECONDS = 10.0
@@ -49,6 +53,14 @@ class _Running:
                 self.task.cancel()
 
 
+@dataclass(frozen=True, slots=True)
+class _FreePlaces:
+    """How many jobs can begin: those of people, and all together."""
+
+    for_people: int
+    in_all: int
+
+
 class Worker:
     """One per process. Several may share a database; a job is done by one of them."""
 
@@ -62,6 +74,7 @@ class Worker:
         self._scheduler = Scheduler(rt, periodic)
         self._concurrency = concurrency or rt.settings.job_concurrency
         self._running: set[_Running] = set()
+        self._turn = claims.Turn()
         self._wake = asyncio.Event()
         self._stopping = False
         self._claiming: asyncio.Task[None] | None = None
@@ -97,9 +110,9 @@ class Worker:
     async def run_due(self) -> int:
         """Do everything that is due, and end: for tests and commands. The answer is how many jobs were taken."""
         taken = 0
-        while claims := await self._claim(self._concurrency):
-            taken += len(claims)
-            for claim in claims:
+        while taking := await self._claim(self._free_places()):
+            taken += len(taking)
+            for claim in taking:
                 self._begin(claim)
             await self._finished(None)
         return taken
@@ -131,17 +144,17 @@ class Worker:
     async def _take(self) -> float:
         """Fill the free places; the answer is how long to wait for more."""
         poll = self._rt.settings.job_poll_seconds
-        free = self._concurrency - len(self._running)
-        if free <= 0:
+        free = self._free_places()
+        if free.in_all <= 0:
             return poll
         async with self._rt.db.read() as session:
-            due = await queue.due_in(session, self._rt, list(self._tries))
+            due = await claims.due_in(session, self._rt, list(self._tries), maintenance_only=free.for_people <= 0)
         if due is None or due > 0:
             return poll if due is None else min(poll, due)
-        claims = await self._claim(free)
-        for claim in claims:
+        taking = await self._claim(free)
+        for claim in taking:
             self._begin(claim)
-        return 0 if claims else CROWDED_SECONDS
+        return 0 if taking else CROWDED_SECONDS
 
     async def _renew(self) -> float:
         """Renew at a third of the lease; a handler whose lease is gone, or was not renewed for two thirds, is stopped."""
@@ -175,9 +188,18 @@ class Worker:
 
     # -- one job
 
-    async def _claim(self, limit: int) -> list[Claim]:
+    def _free_places(self) -> "_FreePlaces":
+        for_people = self._concurrency - sum(running.claim.share != MAINTENANCE for running in self._running)
+        return _FreePlaces(for_people, self._concurrency + RESERVED_PLACES - len(self._running))
+
+    async def _claim(self, free: "_FreePlaces") -> list[Claim]:
+        """Take maintenance first, into any place, then people's jobs into theirs."""
         async with self._rt.db.write() as session:
-            return await queue.claim(session, self._rt, self.name, self._tries, limit)
+            taken = await claims.claim_maintenance(session, self._rt, self.name, self._tries, free.in_all)
+            left = min(free.for_people, free.in_all - len(taken))
+            if left > 0:
+                taken += await claims.claim(session, self._rt, self.name, self._tries, left, self._turn)
+            return taken
 
     def _begin(self, claim: Claim) -> None:
         running = _Running(claim)

@@ -40,17 +40,17 @@ class EndImport(Payload):
     import_id: Id
 
 
-async def run_later(session: WriteSession, rt: Runtime, import_id: int) -> None:
-    await enqueue(session, rt, RunImport(import_id=import_id))
+async def run_later(session: WriteSession, rt: Runtime, user_id: int, import_id: int) -> None:
+    await enqueue(session, rt, RunImport(import_id=import_id), share=user_id)
 
 
-async def roll_back_later(session: WriteSession, rt: Runtime, import_id: int) -> None:
-    await enqueue(session, rt, RollBackImport(import_id=import_id))
+async def roll_back_later(session: WriteSession, rt: Runtime, user_id: int, import_id: int) -> None:
+    await enqueue(session, rt, RollBackImport(import_id=import_id), share=user_id)
 
 
-async def end_if_abandoned(session: WriteSession, rt: Runtime, import_id: int) -> None:
+async def end_if_abandoned(session: WriteSession, rt: Runtime, user_id: int, import_id: int) -> None:
     """An import that no worker goes on with, but a command that may be killed."""
-    await enqueue(session, rt, EndImport(import_id=import_id), run_at=rt.clock.now() + ABANDONED)
+    await enqueue(session, rt, EndImport(import_id=import_id), run_at=rt.clock.now() + ABANDONED, share=user_id)
 
 
 @handles(RunImport)

@@ -49,3 +49,17 @@ class LedgerEntry(Model):
     model: Mapped[str] = mapped_column(String(100))
     reason: Mapped[str | None] = mapped_column(String(50))
     created_at: Mapped[datetime]
+
+
+class LibraryUsage(Model):
+    """How many items a person keeps and how many bytes they take, moved in the transaction of every change.
+
+    A person without a row has not been counted yet: the first change counts them.
+    """
+
+    __tablename__ = "library_usage"
+    __table_args__ = (TABLE_OPTIONS,)
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    items: Mapped[int]
+    bytes: Mapped[int]

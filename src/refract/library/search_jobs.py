@@ -9,6 +9,7 @@ from sqlalchemy import Select, select, text
 from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
+from refract.jobs.models import MAINTENANCE
 from refract.jobs.payload import Payload
 from refract.jobs.queue import enqueue
 from refract.jobs.registry import handles
@@ -49,18 +50,18 @@ class ForgetWords(Payload):
     kind: ClassVar[str] = "library.forget_words"
 
 
-async def reindex_change(session: WriteSession, rt: Runtime, change_id: int) -> None:
-    await enqueue(session, rt, ReindexChange(change_id=change_id))
+async def reindex_change(session: WriteSession, rt: Runtime, user_id: int, change_id: int) -> None:
+    await enqueue(session, rt, ReindexChange(change_id=change_id), share=user_id)
 
 
-async def reindex_tag(session: WriteSession, rt: Runtime, tag_id: int) -> None:
-    await enqueue(session, rt, ReindexTag(tag_id=tag_id))
+async def reindex_tag(session: WriteSession, rt: Runtime, user_id: int, tag_id: int) -> None:
+    await enqueue(session, rt, ReindexTag(tag_id=tag_id), share=user_id)
 
 
 async def forget_words_later(session: WriteSession, rt: Runtime) -> None:
     """For whoever has removed items and wants no word of them left. Elsewhere the database itself sees to it."""
     if session.dialect == "sqlite":
-        await enqueue(session, rt, ForgetWords(), dedup=ForgetWords.kind)
+        await enqueue(session, rt, ForgetWords(), dedup=ForgetWords.kind, share=MAINTENANCE)
 
 
 @handles(ReindexChange)

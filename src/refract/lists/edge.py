@@ -37,7 +37,8 @@ async def begin_edition(session: WriteSession, rt: Runtime, space: Namespace, vi
     draft, made = await service.new_edition(session, space, visitor.who, list_id)
     if made:
         await _pay_for_list(session, rt, visitor)
-        await look_later(session, rt, [row.entry for row in await queries.entries_of(session, draft.id)])
+        entries = [row.entry for row in await queries.entries_of(session, draft.id)]
+        await look_later(session, rt, entries, visitor.who.user_id)
     return draft, made
 
 
@@ -87,7 +88,7 @@ async def add_one(session: WriteSession, rt: Runtime, space: Namespace, visitor:
     if visitor.anonymous:
         limit = rt.settings.anonymous_entries_per_hour
         await take(session, f"entries:{visitor.network}", 1, per_hour=limit, now=rt.clock.now())
-    await look_later(session, rt, [entry])
+    await look_later(session, rt, [entry], visitor.who.user_id)
     return (await _outs(session, rt, [entry]))[entry.id]
 
 
@@ -106,7 +107,7 @@ async def add_many(
         good = good[:granted]
     wanted = [one for index in good if isinstance(one := found[index], Address)]
     entries = await service.add_entries(session, space, visitor.who, list_id, wanted)
-    await look_later(session, rt, entries)
+    await look_later(session, rt, entries, visitor.who.user_id)
     outs = await _outs(session, rt, entries)
     by_index = {index: outs[entry.id] for index, entry in zip(good, entries, strict=True)}
     results = [

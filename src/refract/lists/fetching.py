@@ -11,6 +11,7 @@ from refract.core.net import Fetcher, FetchError
 from refract.core.net.metadata import Metadata, fetch_metadata
 from refract.core.runtime import Runtime
 from refract.jobs.errors import TryAgain
+from refract.jobs.models import NOBODY
 from refract.jobs.payload import Payload
 from refract.jobs.queue import enqueue_all
 from refract.jobs.registry import handles
@@ -43,9 +44,10 @@ def fetcher(rt: Runtime) -> Fetcher:
     return Fetcher.from_settings(rt.settings)
 
 
-async def look_later(session: WriteSession, rt: Runtime, entries: Sequence[ListEntry]) -> None:
-    """Ask for everything that new entries still need, in the transaction that made them."""
-    await enqueue_all(session, rt, [FetchEntry(entry_id=entry.id) for entry in entries if entry.fetch_status == "pending"])
+async def look_later(session: WriteSession, rt: Runtime, entries: Sequence[ListEntry], user_id: int | None) -> None:
+    """Ask for everything that new entries still need, in the transaction that made them. Strangers share one turn."""
+    pending = [FetchEntry(entry_id=entry.id) for entry in entries if entry.fetch_status == "pending"]
+    await enqueue_all(session, rt, pending, share=user_id or NOBODY)
     flagged = [entry.id for entry in entries if entry.flagged]
     if flagged:
         await enqueue_all(session, rt, [RecheckEntries(entry_ids=flagged)])

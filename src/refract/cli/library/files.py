@@ -163,7 +163,7 @@ class _Bringing:
             number = self._account.import_id
             if number is None:
                 number = (await begin(session, self._rt, self._user_id, self._kind(), self._name)).id
-                await end_if_abandoned(session, self._rt, number)
+                await end_if_abandoned(session, self._rt, self._user_id, number)
             one = await session.get_one(Import, number)
             first = one.total + 1
             await add_rows(session, one, rows)

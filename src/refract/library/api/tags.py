@@ -90,7 +90,7 @@ async def change_tag(tag_id: Id, changes: TagPatch, actor: Writer, rt: Rt) -> Ta
         if tag.space != SHARED_SPACE:
             tag = await personal.change(session, actor.user.id, tag_id, name=changes.name, color=changes.color)
             if changes.name is not None:
-                await reindex_tag(session, rt, tag.id)
+                await reindex_tag(session, rt, actor.user.id, tag.id)
             return await _shown(session, tag)
         if not actor.is_admin:
             raise AdministratorsOnly
@@ -103,7 +103,7 @@ async def delete_tag(tag_id: Id, actor: Writer, rt: Rt) -> Response:
     """Delete one of my tags and take it off its items. Its name revives it; `undo` puts it back on the items, too, within 24 hours."""
     async with rt.db.write() as session:
         changed = await vocabulary.delete_tag(session, rt.ids, actor.user.id, tag_id, rt.clock.now())
-        await reindex_change(session, rt, changed.change_id)
+        await reindex_change(session, rt, actor.user.id, changed.change_id)
     return Response(status_code=204)
 
 
@@ -117,7 +117,7 @@ async def merge_tags(
     """Make several of my tags one. The target keeps its name, and the names of the others mean it from now on."""
     async with rt.db.write() as session:
         changed = await vocabulary.merge_tags(session, rt.ids, actor.user.id, asked.target, asked.sources, rt.clock.now())
-        await reindex_change(session, rt, changed.change_id)
+        await reindex_change(session, rt, actor.user.id, changed.change_id)
         return await _shown(session, changed.tag)
 
 
@@ -131,7 +131,7 @@ async def undo_tag(
     """Take back the latest merge into this tag, or its deletion: the items are tagged as before."""
     async with rt.db.write() as session:
         changed = await vocabulary.undo_change(session, actor.user.id, tag_id, rt.clock.now())
-        await reindex_change(session, rt, changed.change_id)
+        await reindex_change(session, rt, actor.user.id, changed.change_id)
         return await _shown(session, changed.tag)
 
 

@@ -79,7 +79,7 @@ async def begin_file(session: WriteSession, rt: Runtime, user: User, file: FileR
     for some in _batches(file.kept()):
         await add_kept_rows(session, one, some)
         await asyncio.sleep(0)
-    await run_later(session, rt, one.id)
+    await run_later(session, rt, user.id, one.id)
     await audit.note(session, rt, "library.import", actor=user, target=str(one.id))
     return one
 
@@ -92,7 +92,7 @@ def _batches(rows: Iterator[Item]) -> Iterator[list[Item]]:
 async def take_back(session: WriteSession, rt: Runtime, user: User, import_id: int) -> Import:
     """Remove what an import brought; a worker does so."""
     one = await begin_rollback(session, await my_import(session, user.id, import_id), rt.clock.now())
-    await roll_back_later(session, rt, import_id)
+    await roll_back_later(session, rt, user.id, import_id)
     await audit.note(session, rt, "library.import_rolled_back", actor=user, target=str(import_id))
     return one
 

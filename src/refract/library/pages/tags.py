@@ -43,7 +43,7 @@ async def merge(
             changed = await vocabulary.merge_tags(
                 session, rt.ids, actor.user.id, into, [one for one in chosen if one != into], rt.clock.now()
             )
-            await reindex_change(session, rt, changed.change_id)
+            await reindex_change(session, rt, actor.user.id, changed.change_id)
             said = f"Merged into {changed.tag.name}."
         flash.say(response, rt, said, undo=f"{HERE}/{into}/undo")
     except (ValidationError, IndexError):
@@ -61,7 +61,7 @@ async def change_my_tag(
     try:
         async with rt.db.write() as session:
             tag = await personal.change(session, actor.user.id, tag_id, name=name or None, color=color or None)
-            await reindex_tag(session, rt, tag.id)
+            await reindex_tag(session, rt, actor.user.id, tag.id)
             said = f"Saved {tag.name}."
     except (Conflict, Invalid) as refused:
         return await _page(request, actor, rt, Asked(), status=refused.status, wrong=(str(tag_id), name, refused.message))
@@ -75,7 +75,7 @@ async def delete_my_tag(tag_id: Id, actor: Writer, rt: Rt) -> Response:
     """Take a tag off everything; undo puts it back."""
     async with rt.db.write() as session:
         changed = await vocabulary.delete_tag(session, rt.ids, actor.user.id, tag_id, rt.clock.now())
-        await reindex_change(session, rt, changed.change_id)
+        await reindex_change(session, rt, actor.user.id, changed.change_id)
         said = f"Deleted {changed.tag.name}."
     response = RedirectResponse(HERE, 303)
     flash.say(response, rt, said, undo=f"{HERE}/{tag_id}/undo")
@@ -89,7 +89,7 @@ async def undo_my_tag(tag_id: Id, actor: Writer, rt: Rt) -> Response:
     try:
         async with rt.db.write() as session:
             changed = await vocabulary.undo_change(session, actor.user.id, tag_id, rt.clock.now())
-            await reindex_change(session, rt, changed.change_id)
+            await reindex_change(session, rt, actor.user.id, changed.change_id)
         flash.say(response, rt, "As it was.")
     except Conflict as refused:
         flash.say(response, rt, refused.message, kind="note")

@@ -25,7 +25,7 @@ _WEAK = 0.5
 
 async def begin_enrichment(session: WriteSession, rt: Runtime, item: Item, *, run_at: datetime | None = None, resumed: bool = False) -> int:
     """Ask for a description; from now on only this job may write one."""
-    job_id = await enqueue(session, rt, EnrichItem(item_id=item.id, resumed=resumed), run_at=run_at)
+    job_id = await enqueue(session, rt, EnrichItem(item_id=item.id, resumed=resumed), run_at=run_at, share=item.user_id)
     assert job_id is not None  # noqa: S101 - without a dedup key there always is one
     item.job_id = job_id
     return job_id

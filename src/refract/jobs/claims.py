@@ -1,0 +1,146 @@
+"""Claims: jobs out of the outbox, to one worker at a time, round-robin by person.
+
+Every job has a share: the person it works for, everybody else's together, or maintenance. A worker goes round the shares
+in the order of their ids and takes the oldest job of each, so thousands of jobs of one person delay another's by one turn.
+Maintenance has a lane of its own.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+from typing import Any
+
+from sqlalchemy import case, select, text, update
+
+from refract.core.db import ReadSession, WriteSession
+from refract.core.runtime import Runtime
+from refract.jobs.models import MAINTENANCE, WAITING, Job, JobStatus
+from refract.jobs.payload import Claim
+from refract.jobs.queue import now
+
+_BY_SHARE = "FORCE INDEX (ix_jobs_status_share_run_at_id)"
+"""MariaDB would go through the whole queue by time to find a person's oldest job, and lock what it passes."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """The share that a worker served last."""
+
+    share: int = MAINTENANCE
+
+
+async def due_in(session: ReadSession, rt: Runtime, kinds: Sequence[str], *, maintenance_only: bool = False) -> float | None:
+    """Return the seconds until the next job of these kinds may be claimed; zero or less means now, None that none is waiting.
+
+    This only looks, so that an idle worker never takes SQLite's one write lock.
+    """
+    earliest = []
+    for status in WAITING:
+        first = select(Job.run_at).where(Job.status == status, Job.kind.in_(kinds))
+        if maintenance_only:
+            first = first.where(Job.share == MAINTENANCE).with_hint(Job, _BY_SHARE, "mysql")
+        earliest.append(first.order_by(Job.run_at, Job.id).limit(1).scalar_subquery())
+    found = [moment for moment in (await session.execute(select(*earliest))).one() if moment is not None]
+    return (min(found) - await now(session, rt.clock)).total_seconds() if found else None
+
+
+async def claim(
+    session: WriteSession, rt: Runtime, worker: str, tries: Mapping[str, int], limit: int, turn: Turn | None = None
+) -> list[Claim]:
+    """Take up to `limit` due jobs of people, going round from the share after `turn`, which is moved on.
+
+    Rows that another worker is taking are passed over; on SQLite the transaction itself keeps others out.
+    """
+    turn = turn or Turn()
+    renewed_at = rt.clock.monotonic()
+    at = await now(session, rt.clock)
+    await _keep_to_index(session)
+    shares = await _next_shares(session, turn.share, at, list(tries), limit)
+    rows: list[Any] = []
+    for number, share in enumerate(shares):
+        allotted = ceil((limit - len(rows)) / (len(shares) - number))
+        rows += await _oldest(session, share, at, tries, allotted)
+        turn.share = share
+    return await _take(session, rt, worker, tries, rows, at, renewed_at)
+
+
+async def claim_maintenance(session: WriteSession, rt: Runtime, worker: str, tries: Mapping[str, int], limit: int) -> list[Claim]:
+    """Take up to `limit` due jobs of the maintenance lane, the oldest first."""
+    renewed_at = rt.clock.monotonic()
+    at = await now(session, rt.clock)
+    return await _take(session, rt, worker, tries, await _oldest(session, MAINTENANCE, at, tries, limit), at, renewed_at)
+
+
+async def _keep_to_index(session: WriteSession) -> None:
+    """Stop PostgreSQL from collecting and sorting the whole queue while a burst is newer than its statistics."""
+    if session.dialect == "postgresql":
+        await session.execute(text("SET LOCAL enable_bitmapscan = off"))
+
+
+async def _next_shares(session: WriteSession, after: int, at: datetime, kinds: Sequence[str], limit: int) -> list[int]:
+    """Return up to `limit` different shares that have due jobs, going up from `after` and round to the beginning."""
+    found: list[int] = []
+    above = after
+    while len(found) < limit:
+        share = await _next_share(session, above, at, kinds)
+        if share is None and above > MAINTENANCE:
+            above = MAINTENANCE
+            continue
+        if share is None or share in found:
+            break
+        found.append(share)
+        above = share
+    return found
+
+
+async def _next_share(session: WriteSession, above: int, at: datetime, kinds: Sequence[str]) -> int | None:
+    """Return the next share with a due job: one step in the index for each status, however many jobs a share has."""
+    firsts = [
+        select(Job.share)
+        .where(Job.status == status, Job.share > above, Job.run_at <= at, Job.kind.in_(kinds))
+        .with_hint(Job, _BY_SHARE, "mysql")
+        .order_by(Job.share)
+        .limit(1)
+        .scalar_subquery()
+        for status in WAITING
+    ]
+    found = [share for share in (await session.execute(select(*firsts))).one() if share is not None]
+    return min(found, default=None)
+
+
+async def _oldest(session: WriteSession, share: int, at: datetime, tries: Mapping[str, int], limit: int) -> list[Any]:
+    """Lock the oldest due jobs of a share, those that failed before first."""
+    rows: list[Any] = []
+    for status in WAITING:  # one status at a time keeps to the index's order, so MariaDB locks no more rows than it returns
+        if len(rows) < limit:
+            wanted = select(Job.id, Job.kind, Job.payload, Job.attempt_count, Job.share).where(
+                Job.status == status, Job.share == share, Job.run_at <= at, Job.kind.in_(list(tries))
+            )
+            ordered = wanted.with_hint(Job, _BY_SHARE, "mysql").order_by(Job.run_at, Job.id).limit(limit - len(rows))
+            rows += (await session.execute(ordered.with_for_update(skip_locked=True))).all()
+    return rows
+
+
+async def _take(
+    session: WriteSession, rt: Runtime, worker: str, tries: Mapping[str, int], rows: Sequence[Any], at: datetime, renewed_at: float
+) -> list[Claim]:
+    """Mark locked jobs as claimed. The attempt is counted here, so that a job that kills its worker is counted too."""
+    if not rows:
+        return []
+    locked_by = f"{worker}/{secrets.token_hex(4)}"  # a new one per claim: a released or revived job counts its attempts anew
+    await session.execute(
+        update(Job)
+        .where(Job.id.in_([row.id for row in rows]))
+        .values(
+            status=JobStatus.IN_PROGRESS,
+            attempt_count=Job.attempt_count + 1,
+            max_tries=case(dict(tries), value=Job.kind, else_=Job.max_tries),
+            claimed_at=at,
+            locked_by=locked_by,
+            lease_expires_at=at + timedelta(seconds=rt.settings.job_lease_seconds),
+        )
+        .execution_options(synchronize_session=False)
+    )
+    return [Claim(row.id, row.kind, row.payload, row.attempt_count + 1, locked_by, rt.clock, renewed_at, share=row.share) for row in rows]
