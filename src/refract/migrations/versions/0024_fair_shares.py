@@ -2,8 +2,8 @@
 
 from refract.migrations.steps import add_column, create_index, create_table, drop_column, drop_index, drop_table, sa
 
-revision = "0022"
-down_revision = "0021"
+revision = "0024"
+down_revision = "0023"
 
 
 def upgrade() -> None:
