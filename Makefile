@@ -23,7 +23,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run demo setup test again check format bench proof screens docs lock clean
+.PHONY: help run demo setup test again check format bench proof screens docs lock audit sbom clean
 
 help:  ## Say what there is
 	@echo "make TARGET, with TARGET one of:"
@@ -88,8 +88,19 @@ lock: .uv/bin/uv  ## Resolve pyproject.toml again into requirements.lock (what r
 	$(PYTHON) -m venv .uv
 	.uv/bin/pip --quiet install uv
 
+audit: .audit/bin/pip-audit  ## Compare the locked dependencies with the public list of known vulnerabilities (needs a network)
+	$(PYTHON) -m tools.audit .audit/bin/pip-audit
+
+.audit/bin/pip-audit:
+	$(PYTHON) -m venv .audit
+	.audit/bin/pip --quiet install pip-audit
+
+sbom:  ## Write the bill of materials of what runs (CycloneDX) to dist/sbom.json
+	@mkdir -p dist
+	$(PYTHON) -m tools.sbom > dist/sbom.json
+
 clean:  ## Remove what these commands made, but never data/
-	rm -rf $(VENV) .uv uv.lock dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis
+	rm -rf $(VENV) .uv .audit uv.lock dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 , := ,

@@ -61,8 +61,8 @@ def run_tests(name: str, description: str | None, arguments: list[str], patterns
 
 def _judge(report: Report, record: Path) -> None:
     cases = list(ET.parse(record).iter("testcase")) if record.exists() else []  # noqa: S314 - written by pytest just now
-    outcomes = Counter(map(_outcome, cases))
-    passed = Counter(found[0] for case in cases if _outcome(case) == "passed" and (found := DATABASE.search(case.get("name", ""))))
+    outcomes = Counter(map(outcome_of, cases))
+    passed = Counter(found[0] for case in cases if outcome_of(case) == "passed" and (found := DATABASE.search(case.get("name", ""))))
     report.bar("tests passed", outcomes["passed"], "> 0", held=outcomes["passed"] > 0)
     report.say("of them by database", ", ".join(f"{database} {number}" for database, number in sorted(passed.items())))
     report.none("failed", outcomes["failed"])
@@ -70,6 +70,6 @@ def _judge(report: Report, record: Path) -> None:
     report.say("seconds", f"{sum(float(case.get('time', 0)) for case in cases):.0f}")
 
 
-def _outcome(case: ET.Element) -> str:
+def outcome_of(case: ET.Element) -> str:
     children = {child.tag for child in case}
     return "failed" if children & {"failure", "error"} else "skipped" if "skipped" in children else "passed"

@@ -41,7 +41,7 @@ from refract.redirect import api as redirect_api
 from refract.redirect.engine import Engine
 from refract.redirect.follow import Follow
 from refract.redirect.surface import WebSurface
-from refract.web import assets, health, returning
+from refract.web import assets, health, returning, well_known
 from refract.web.openapi import describe
 from refract.web.problems import (
     ClientGone,
@@ -83,6 +83,7 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 PAGES = (
     health.router,
     assets.router,
+    well_known.router,
     *home_pages.ROUTERS,
     *identity_pages.ROUTERS,
     *link_pages.ROUTERS,

@@ -104,6 +104,8 @@ ROWS: dict[str, Row] = {
     "GET /metrics": Row(OPEN),
     "GET /favicon.ico": Row(OPEN),
     "GET /robots.txt": Row(OPEN),
+    "GET /.well-known/security.txt": Row(OPEN),
+    "GET /.well-known/gpc.json": Row(OPEN),
     "GET /static/{digest}/{name}": Row(OPEN),
     "GET /opensearch.xml": Row(OPEN),
     "GET /manifest.webmanifest": Row(OPEN),

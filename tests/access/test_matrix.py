@@ -1,5 +1,6 @@
 """S1: every route × every identity. No unexpected success, and what is foreign looks absent."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient, Response
 
+from proofs.security import COUNTED
 from refract.app import Application, routes_of
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
@@ -23,7 +25,7 @@ pytestmark = on_sqlite
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, issuers=ISSUERS, signin_links="on")
+    return make_settings(tmp_path / "data", database_url=database, issuers=ISSUERS, signin_links="on", security_contact="mailto:s@go.test")
 
 
 NINE = (
@@ -49,7 +51,10 @@ async def test_every_route_has_a_row_and_every_row_a_route(app: Application) -> 
 
 
 @pytest.mark.parametrize("route", ROWS)
-async def test_nobody_gets_more_or_less_than_the_row_says(rt: Runtime, app: Application, route: str) -> None:
+async def test_nobody_gets_more_or_less_than_the_row_says(
+    rt: Runtime, app: Application, route: str, record_property: Callable[[str, object], None]
+) -> None:
+    record_property(COUNTED, len(ROWS[route].profile.outcomes))
     wrong = []
     world = await populate(rt)
     async with client_of(app) as client:

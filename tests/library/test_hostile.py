@@ -1,12 +1,14 @@
 """Pages that want more than to be read: markup in every field, and texts that give orders. Two hundred of them."""
 
 import json
+from collections.abc import Callable
 from itertools import product
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 from sqlalchemy import select
 
+from proofs.security import COUNTED
 from refract.core.runtime import Runtime
 from refract.core.urls import parse_web_url
 from refract.identity.models import User
@@ -126,7 +128,8 @@ def test_there_are_two_hundred() -> None:
 
 
 @on_sqlite
-async def test_a_hostile_page_is_only_text(reader: ArticleReader) -> None:
+async def test_a_hostile_page_is_only_text(reader: ArticleReader, record_property: Callable[[str, object], None]) -> None:
+    record_property(COUNTED, len(CASES))
     for name, html in CASES.items():
         found = await reader.extract(html.encode(), "https://hostile.example/page", "utf-8", 1)
         _harmless(name, found)

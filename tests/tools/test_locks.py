@@ -9,6 +9,8 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tools.sbom import bill
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -84,3 +86,13 @@ def test_the_container_installs_the_runtime_lock() -> None:
     assert "--dev" not in told
     ignored = (ROOT / ".dockerignore").read_text().split()
     assert {".git", ".venv", "data"} <= set(ignored)
+
+
+def test_the_bill_of_materials_names_every_pin_with_its_hashes() -> None:
+    made = bill((ROOT / "requirements.lock").read_text(), "0.1.0")
+
+    listed = {(part["name"], part["version"]) for part in made["components"]}
+    assert listed == {(pin.name, str(pin.specifier).removeprefix("==")) for pin in read_lock("requirements.lock")}
+    assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.5")
+    assert all(part["externalReferences"][0]["hashes"] for part in made["components"])
+    assert len({part["bom-ref"] for part in made["components"]}) == len(made["components"])

@@ -1,12 +1,13 @@
 """S7: what every class of response carries, whoever asks and however it ends."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from http.cookies import SimpleCookie
 
 import pytest
 from fastapi import APIRouter
 from httpx import AsyncClient, Response
 
+from proofs.security import COUNTED
 from refract.app import Application
 from refract.core.runtime import Runtime
 from refract.identity.sessions import make_signin_link
@@ -88,8 +89,12 @@ async def _responses(client: AsyncClient, browser: dict[str, str]) -> dict[str, 
     return {name: await question for name, question in asked.items()}
 
 
-async def test_every_response_class_is_guarded(client: AsyncClient, browser: dict[str, str], rt: Runtime) -> None:
-    for name, response in (await _responses(client, browser)).items():
+async def test_every_response_class_is_guarded(
+    client: AsyncClient, browser: dict[str, str], rt: Runtime, record_property: Callable[[str, object], None]
+) -> None:
+    responses = await _responses(client, browser)
+    record_property(COUNTED, len(responses))
+    for name, response in responses.items():
         headers = response.headers
         policy = {rule.partition(" ")[0]: rule.partition(" ")[2] for rule in headers["content-security-policy"].split("; ")}
         assert policy["default-src"] == "'none'", name

@@ -12,6 +12,7 @@ from refract.jobs.schedule import Every
 async def finish_leaving(rt: Runtime, job: FinishLeaving) -> None:
     async with rt.db.write() as session:
         await erase_again(session, rt, job.user_id, PARTS)
+    await rt.db.checkpoint()
 
 
 HANDLERS = (finish_leaving,)

@@ -114,6 +114,19 @@ class Database:
         """Changes find no room on the disk, by the last one's experience or by a look at the disk; reading may go on all the same."""
         return self._found_no_room or (self.dialect == "sqlite" and _room_beside(self.url.database or "") < LEAST_ROOM)
 
+    async def checkpoint(self) -> None:
+        """Write SQLite's log into its file and empty it, so that nothing that was erased stays behind in it. Servers need no such thing.
+
+        While others read, as much as can be is written; the rest waits for the next time.
+        """
+        if self.dialect != "sqlite":
+            return
+        async with self._writer.connect() as connection:
+            # At the driver: SQLAlchemy would begin a transaction, in which there is no checkpoint.
+            driver: Any = (await connection.get_raw_connection()).driver_connection
+            cursor = await driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            await cursor.close()
+
     def noticed_no_room(self) -> None:
         self._found_no_room = True
 

@@ -72,6 +72,7 @@ def sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
         cast("Any", connection).isolation_level = None  # we say BEGIN ourselves
         cursor = connection.cursor()
         pragmas = ["foreign_keys = ON", "synchronous = NORMAL", "temp_store = MEMORY", "cache_size = -16000"]
+        pragmas += ["secure_delete = ON"] if write else []  # what is erased is overwritten, whatever the build's default
         for pragma in [*(["journal_mode = WAL"] if write else ["query_only = ON"]), *pragmas]:
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()

@@ -1,6 +1,7 @@
 """Kinds of values that settings have, each with the check that it fits and a sentence that says how to write it."""
 
 import ipaddress
+import re
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
@@ -138,10 +139,23 @@ AnonymousLimit = Annotated[int | None, NoDecode, BeforeValidator(_anonymous_limi
 """The same for what strangers may do, where 0 is "never"."""
 Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)]
 Ports = Annotated[tuple[int, ...], NoDecode, BeforeValidator(_ports)]
+
+
+def _contact(value: str | None) -> str | None:
+    """A line of security.txt: an address by mail or on the web, and nothing that could be another line."""
+    if value is None:
+        return None
+    if not re.fullmatch(r"(mailto:[^\s@]+@[^\s@]+|https://[^\s]+)", value) or not value.isascii():
+        problem = "write mailto:security@example.com or an address that begins with https://"
+        raise ValueError(problem)
+    return value
+
+
 Origin = Annotated[str | None, AfterValidator(_origin)]
 DatabaseUrl = Annotated[str | None, AfterValidator(_database)]
 RedisUrl = Annotated[str | None, AfterValidator(_redis)]
 ModelUrl = Annotated[str | None, AfterValidator(_model)]
 CollectorUrl = Annotated[str | None, AfterValidator(_collector)]
+SecurityContact = Annotated[str | None, AfterValidator(_contact)]
 SigningKey = Annotated[SecretStr | None, AfterValidator(_secret)]
 Issuers = Annotated[dict[str, Issuer], AfterValidator(_issuers)]

@@ -23,6 +23,7 @@ from refract.core.setting_values import (
     Origin,
     Ports,
     RedisUrl,
+    SecurityContact,
     SigningKey,
 )
 
@@ -245,6 +246,14 @@ class Settings(BaseSettings):
 
     job_concurrency: int = Field(default=4, ge=1, le=100)
     """Jobs that one process works on at a time."""
+
+    # -- reporting
+    security_contact: SecurityContact = None
+    """Who is told of a security problem: `mailto:security@example.com` or an https address, published at `/.well-known/security.txt`.
+    Left out: nothing is published there."""
+
+    security_policy: SecurityContact = None
+    """The https address of your policy for such reports, named in the same file."""
 
     # -- observation
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -32,6 +32,7 @@ async def forget_old(rt: Runtime, _job: ForgetOld) -> None:
     async with rt.db.write() as session:
         await idempotency.forget_old(session, now)
         await limits.forget_full(session, now - BUCKETS_KEPT)
+    await rt.db.checkpoint()
 
 
 @handles(LogRevocations)

@@ -1,10 +1,11 @@
 """The corpora at the guard, before any socket: 0 forbidden forms pass, 0 public ones are refused."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 
 import pytest
 
+from proofs.security import COUNTED
 from refract.core.net import Address, FetchError, Guard, RefusedAddress, Resolver, Unreachable, is_public
 from refract.core.net.fetch import _parse
 from refract.core.net.names import approved_addresses
@@ -41,7 +42,8 @@ def test_the_data_files_are_what_the_ingredients_make() -> None:
     assert len(set(corpus.read_public())) >= 200
 
 
-async def test_no_hostile_form_passes() -> None:
+async def test_no_hostile_form_passes(record_property: Callable[[str, object], None]) -> None:
+    record_property(COUNTED, len({line.url for line in corpus.read_hostile()}))
     passed = []
     for line in corpus.read_hostile():
         try:

@@ -1,0 +1,51 @@
+"""Write the software bill of materials (CycloneDX 1.5, JSON) of what `make run` and the container install.
+
+    python3 -m tools.sbom > sbom.json
+
+It is made from requirements.lock alone, without a network: each component with its version, its address and the hashes of its files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+ENTRY = re.compile(r"^([a-z0-9][a-z0-9._-]*)==([^ ;\\]+)((?:.*\\\n)*.*)", re.MULTILINE)
+
+
+def components(lock: str) -> list[dict[str, Any]]:
+    """Return the components that a lock names."""
+    found = []
+    for name, version, rest in ENTRY.findall(lock):
+        purl = f"pkg:pypi/{name}@{version}"
+        hashes = [{"alg": "SHA-256", "content": sum_} for sum_ in re.findall(r"sha256:([0-9a-f]{64})", rest)]
+        distribution = {"type": "distribution", "url": f"https://pypi.org/project/{name}/{version}/", "hashes": hashes}
+        found.append(
+            {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl, "externalReferences": [distribution]}
+        )
+    return found
+
+
+def bill(lock: str, version: str) -> dict[str, Any]:
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"component": {"type": "application", "bom-ref": "refract-links", "name": "refract-links", "version": version}},
+        "components": components(lock),
+    }
+
+
+def main() -> None:
+    told = re.search(r'^version = "([^"]+)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    version = told[1] if told else "0"
+    json.dump(bill((ROOT / "requirements.lock").read_text(), version), sys.stdout, indent=1)
+    print()
+
+
+if __name__ == "__main__":
+    main()
