@@ -41,6 +41,8 @@ from refract.redirect import api as redirect_api
 from refract.redirect.engine import Engine
 from refract.redirect.follow import Follow
 from refract.redirect.surface import WebSurface
+from refract.reports import api as reports_api
+from refract.reports import pages as report_pages
 from refract.web import assets, health, returning, well_known
 from refract.web.openapi import describe
 from refract.web.problems import (
@@ -62,6 +64,7 @@ TAGS = {
     "names": "The one namespace that links and published lists share.",
     "stats": "Clicks, people and bots apart.",
     "lists": "Ordered pages of links, drafts until published.",
+    "reports": "Abuse, reported by anybody.",
     "items": "What was captured into the library, and its review.",
     "library": "Everything kept, and searching it.",
     "tags": "Shared tags for links, personal ones for the library.",
@@ -90,6 +93,7 @@ PAGES = (
     adding.router,
     *builder.ROUTERS,
     *library_pages.ROUTERS,
+    *report_pages.ROUTERS,
     *admin_pages.ROUTERS,
 )
 API = (
@@ -98,6 +102,7 @@ API = (
     *analytics_api.ROUTERS,
     *lists_api.ROUTERS,
     *library_api.ROUTERS,
+    *reports_api.ROUTERS,
     *admin_api.ROUTERS,
     *home_api.ROUTERS,
 )

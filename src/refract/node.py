@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -22,6 +21,7 @@ from refract.core.settings import Settings
 from refract.identity.usage import KeyUsage
 from refract.jobs.metrics import observe
 from refract.migrations.state import SchemaCheck
+from refract.reports.metrics import observe_reports
 from refract.web.connections import STATE, Limits, OpenConnections
 from refract.web.headers import Surroundings
 from refract.web.problems import NoSuchPage, problem_response
@@ -68,12 +68,17 @@ class Node:
         self.vitals = Vitals(rt, {"schema": schema.probe, **_probes(self.engine)}, self._problems)
         self.vitals.has_mismatch = lambda: schema.problem is not None
         if rt.settings.role in ("all", "web", "worker"):  # web too: when all workers are dead, somebody must say that jobs wait
-            self.vitals.before_metrics = partial(observe, rt)
+            self.vitals.before_metrics = self._observe
         rt.metrics.registry.register(NodeMetrics(rt.settings))
         self._traces = _traces(rt) if rt.settings.otlp_url is not None else None
         self.connections = self.engine.traffic if self.engine is not None else _connections(rt)
         self._surroundings = Surroundings(_traced(self.application(), self._traces), rt)
         self._log = structlog.get_logger("refract.node")
+
+    async def _observe(self) -> None:
+        """Bring the gauges up to date that nobody counts as they change."""
+        await observe(self.rt)
+        await observe_reports(self.rt)
 
     def application(self) -> ASGIApp:
         """What answers what the lane does not."""

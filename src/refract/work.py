@@ -13,6 +13,7 @@ from refract.library import jobs as library_jobs
 from refract.links import jobs as link_jobs
 from refract.lists import jobs as list_jobs
 from refract.redirect import jobs as redirect_jobs
+from refract.reports import jobs as report_jobs
 
 _FEATURES = (
     upkeep,
@@ -25,6 +26,7 @@ _FEATURES = (
     library_jobs,
     search_jobs,
     import_jobs,
+    report_jobs,
     admin_jobs,
 )
 HANDLERS = tuple(handler for feature in _FEATURES for handler in feature.HANDLERS)

@@ -46,6 +46,8 @@ OPEN = Profile(dict.fromkeys(Who, FINE))
 OPEN_READ = OPEN.but(_DEAD)
 """For strangers too; but a credential that is sent must be good."""
 OPEN_WRITE = OPEN_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN})
+PROVEN_WRITE = Profile(dict.fromkeys(Who, FORBIDDEN) | _DEAD | {Who.OWNER_IN_BROWSER: FINE})
+"""A form for everybody, which must come from our own pages."""
 SIGNED_IN_READ = OPEN_READ.but({Who.STRANGER: SIGN_IN})
 """About the person who asks: everybody signed in has their own."""
 SIGNED_IN_WRITE = SIGNED_IN_READ.but(_WEAK)
@@ -316,6 +318,15 @@ ROWS: dict[str, Row] = {
     "DELETE /api/v1/admin/lists/{list_id}": Row(ADMIN_WRITE),
     "POST /api/v1/admin/lists/{list_id}/undo": Row(ADMIN_WRITE),
     "GET /app/admin/lists": Row(ADMIN_READ),
+    "GET /api/v1/admin/reports": Row(ADMIN_READ),
+    "POST /api/v1/admin/reports/{report_id}/{action}": Row(ADMIN_WRITE),
+    "GET /app/admin/reports": Row(ADMIN_READ),
+    "GET /app/admin/reports/waiting": Row(ADMIN_READ),
+    "POST /app/admin/reports/{report_id}/{action}": Row(ADMIN_WRITE),
+    "POST /api/v1/reports": Row(OPEN_WRITE, json={"target": "nothing-here", "reason": "spam"}),
+    "GET /app/report": Row(OPEN_READ),
+    "GET /app/report/thanks": Row(OPEN_READ),
+    "POST /app/report": Row(PROVEN_WRITE, form={"target": "nothing-here", "reason": "spam"}),
     "POST /app/admin/lists/{list_id}/remove": Row(ADMIN_WRITE),
     "POST /app/admin/lists/{list_id}/undo": Row(ADMIN_WRITE),
     "GET /app/admin/people": Row(ADMIN_READ),

@@ -30,6 +30,9 @@ from refract.lists.models import LinkList
 from refract.lists.queries import entries_of
 from refract.names.models import Kind as NameKind
 from refract.names.queries import names_of
+from refract.reports import service as reports
+from refract.reports.models import ReportReason
+from refract.reports.schemas import ReportCreate
 from refract.tags import personal
 from refract.tags.models import SHARED_SPACE, Tag, TagAlias
 from refract.web.render import static
@@ -207,6 +210,21 @@ async def a_deleted_list(world: World) -> str:
     async with world.rt.db.write() as session:
         await lists.delete_list(session, world.rt.ids, ListMaker(world.owner.id), int(list_id), world.rt.clock.now())
     return list_id
+
+
+@object_for("report_id")
+async def a_report(world: World) -> str:
+    link_id = await _link(world)
+    async with world.rt.db.write() as session:
+        name = (await names_of(session, NameKind.LINK, [link_id]))[link_id][0]
+        report = await reports.file_report(session, world.rt, "network", ReportCreate(target=name, reason=ReportReason.SPAM))
+        assert report is not None
+        return str(report.id)
+
+
+@object_for("action", absent="dismiss")
+async def an_action(world: World) -> str:
+    return "dismiss"
 
 
 @object_for("slug", absent="no-such-list")

@@ -85,6 +85,9 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
             {"name": name, "available": name != "roadmap", "reason": None, "detail": f"The name “{name}” is already in use."}
         )
 
+    async def waiting_reports(_: Request) -> Response:
+        return HTMLResponse(env.get_template("fragments/reports.html").render(number=2))
+
     async def waiting(_: Request) -> Response:
         return HTMLResponse(env.get_template("fragments/waiting.html").render(number=120))
 
@@ -109,6 +112,7 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         Route("/app/links/try", tried),
         Route("/app/links/look", looked),
         Route("/app/review/waiting", waiting),
+        Route("/app/admin/reports/waiting", waiting_reports),
         Route("/app/library/imports/0", how_far),
         Route("/api/v1/names/{name}", named),
         Route("/manifest.webmanifest", manifest),

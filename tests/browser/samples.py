@@ -20,6 +20,7 @@ from refract.links.models import LinkState
 from refract.links.queries import LinkQuestion, TagCount
 from refract.links.safety_models import BlockedDomain
 from refract.lists.palettes import NAMES
+from refract.reports.models import ReportReason
 from refract.tags.models import Tag
 from refract.web.reading import Chapter, Field, Operation, Refusal
 from refract.web.vitals import Dependency, ReadinessDetail
@@ -384,6 +385,25 @@ DELETED_LISTS = [
     {"id": "1", "title": "Books", "slug": "books", "held": True},
     {"id": "2", "title": HOSTILE, "slug": None, "held": False},
 ]
+REPORT: dict[str, Any] = {"reasons": list(ReportReason), "max_details": 1_000, "values": {}, "errors": {}}
+REPORT_WRONG = {"reason": "Choose one.", "target": "String should have at least 1 character"}
+REPORTS = [
+    {
+        "id": "1", "kind": "link", "name": "roadmap", "count": 3, "reasons": {"phishing": 2, "spam": 1},
+        "details": ["It asks for my password.", HOSTILE], "last_at": NOW, "outcome": None, "title": "Q3 roadmap", "state": "active",
+        "destination": "https://xn--e1awd7f.com/" + "long/" * 40, "hosts": ["xn--e1awd7f.com"], "owner_id": "1",
+        "owner_email": "ada@example.com", "owner_status": "active",
+    },
+    {
+        "id": "2", "kind": "list", "name": "reading", "count": 1, "reasons": {"other": 1}, "details": [], "last_at": NOW,
+        "outcome": None, "title": None, "state": "published", "destination": None, "hosts": ["a.example", "b.example"],
+        "owner_id": None, "owner_email": None, "owner_status": None,
+    },
+]  # fmt: skip
+CLOSED_REPORTS = [
+    REPORTS[0] | {"outcome": "suspend-owner", "state": "disabled", "owner_status": "suspended"},
+    REPORTS[1] | {"outcome": "dismiss", "state": "gone", "hosts": []},
+]
 BUILDER: dict[str, Any] = {
     "settled": False, "waiting": [], "host": "go.example.com", "palettes": NAMES, "may_publish": True, "may_name": True,
 }  # fmt: skip
@@ -537,6 +557,42 @@ PAGES: dict[str, Page] = {
     "admin-people": page("admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=PEOPLE, q="", **TURNING),
     "admin-people-none": page(
         "admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=[], q="nobody", problem="No.", **TURNING
+    ),
+    "report": page("report.html", "Report abuse", path="/app/report", **(REPORT | {"values": {"target": "roadmap"}})),
+    "report-wrong": page("report.html", "Report abuse", ADA, path="/app/report", **(REPORT | {"errors": REPORT_WRONG})),
+    "report-thanks": page("report_thanks.html", "Thank you", path="/app/report/thanks"),
+    "admin-reports": page(
+        "admin_reports.html",
+        "Reports",
+        ADA,
+        path="/app/admin/reports",
+        here="reports",
+        groups=REPORTS,
+        shown="open",
+        reports_waiting=7,
+        **TURNING,
+    ),
+    "admin-reports-closed": page(
+        "admin_reports.html",
+        "Reports",
+        ADA,
+        path="/app/admin/reports",
+        here="reports",
+        groups=CLOSED_REPORTS,
+        shown="closed",
+        reports_waiting=0,
+        **TURNING,
+    ),
+    "admin-reports-none": page(
+        "admin_reports.html",
+        "Reports",
+        ADA,
+        path="/app/admin/reports",
+        here="reports",
+        groups=[],
+        shown="open",
+        reports_waiting=0,
+        **TURNING,
     ),
     "admin-lists": page("admin_lists.html", "Lists", ADA, path="/app/admin/lists", here="lists", lists=ALL_LISTS, q="", show="", **TURNING),
     "admin-lists-none": page("admin_lists.html", "Lists", ADA, path="/app/admin/lists", here="lists", lists=[], q="x", show="", **TURNING),

@@ -136,6 +136,21 @@ class AdminListPage(Output):
     next_cursor: str | None
 
 
+class ReportDecisionIn(Input):
+    """Which domain to block, where a list leads to several."""
+
+    domain: str | None = Field(default=None, max_length=255, examples=["bad.example"])
+
+
+class ReportDecisionOut(Output):
+    """What was done about the reports of a target."""
+
+    id: Id
+    kind: Literal["link", "list"]
+    target_id: Id
+    action: str = Field(examples=["dismiss"])
+
+
 class AuditOut(Output):
     """A line of the audit log."""
 

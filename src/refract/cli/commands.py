@@ -32,6 +32,7 @@ PLACES: Final = {
     "keys": "keys:app",
     "links": "links:app",
     "lists": "lists:app",
+    "reports": "reports:app",
     "library": "library:app",
     "export": "files:writing",
     "import": "files:bringing",

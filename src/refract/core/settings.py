@@ -175,6 +175,9 @@ class Settings(BaseSettings):
     audit_days: int = Field(default=90, ge=1)
     """Days for which the audit log is kept."""
 
+    report_days: int = Field(default=90, ge=1)
+    """Days for which abuse reports are kept after an administrator has decided."""
+
     # -- fetching foreign pages
     fetch_allow: Networks = ()
     """Networks (CIDR, separated by commas) that pages may be fetched from, on any port, although they are not public. Mind who may ask."""

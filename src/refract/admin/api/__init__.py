@@ -1,6 +1,6 @@
 """The calls for those who run the place."""
 
-from refract.admin.api import barred, lists, operations, people
+from refract.admin.api import barred, lists, operations, people, reports
 
 ROUTERS = (
     people.router,
@@ -10,6 +10,7 @@ ROUTERS = (
     operations.figures_router,
     operations.links_router,
     lists.router,
+    reports.router,
 )
 
 __all__ = ["ROUTERS"]

@@ -281,9 +281,8 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 document.addEventListener("htmx:sendError", () => say({ message: "The server did not answer. Look before you try again.", kind: "wrong" }));
 
-// How much waits for review, on pages that do not know. Nobody misses the number of a page they have left already.
-const waiting = $("[data-waiting]");
-if (waiting) fetch(waiting.dataset.waiting).then(async (answer) => { if (answer.ok) waiting.innerHTML = await answer.text(); }, () => {});
+// How much waits for review or a decision, on pages that do not know. Nobody misses the number of a page they have left already.
+for (const waiting of $$("[data-waiting]")) fetch(waiting.dataset.waiting).then(async (answer) => { if (answer.ok) waiting.innerHTML = await answer.text(); }, () => {});
 
 if (/Mac|iPhone|iPad/.test(navigator.platform)) for (const key of $$("[data-mod]")) key.textContent = "⌘";
 

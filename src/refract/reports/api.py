@@ -1,0 +1,29 @@
+"""Reporting abuse over HTTP."""
+
+from fastapi import Request
+
+from refract.core.errors import Unavailable
+from refract.identity.actors import MaybeActor
+from refract.reports import service
+from refract.reports.schemas import ReportCreate, ReportReceived
+from refract.web.limits import RateLimited
+from refract.web.networks import network_behind
+from refract.web.problems import ValidationFailed, problems
+from refract.web.toolkit import IdempotencyKey, Rt, api_router
+
+router = api_router("/reports", "reports")
+ROUTERS = (router,)
+
+
+@router.post("", status_code=202, responses=problems(RateLimited, Unavailable, ValidationFailed))
+async def report_abuse(
+    new: ReportCreate,
+    request: Request,
+    actor: MaybeActor,  # noqa: ARG001 - a session needs proof of origin here as everywhere
+    rt: Rt,
+    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+) -> ReportReceived:
+    """Report a link or a list. No account is needed; the answer is the same whether or not it exists."""
+    async with rt.db.write() as session:
+        await service.receive_report(session, rt, network_behind(request, rt), new)
+    return ReportReceived()

@@ -1,0 +1,140 @@
+"""The queue of reports: one row for each target, with a fixed number of queries for a page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+
+from refract.core.db import ReadSession
+from refract.core.page import Cursors, Page
+from refract.identity.models import User
+from refract.links.models import Link, LinkOwner
+from refract.lists.models import LinkList
+from refract.lists.queries import hosts_of
+from refract.names.models import Kind
+from refract.reports.models import Report, ReportReason, ReportStatus
+from refract.reports.schemas import ReportGroupOut
+
+MAX_TEXTS = 5
+_TEXTS_PER_PAGE = 500
+GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTarget:
+    """What was reported, as it is now."""
+
+    title: str | None = None
+    state: str = GONE
+    destination: str | None = None
+    hosts: tuple[str, ...] = ()
+    owner: User | None = None
+
+
+async def count_open(session: ReadSession) -> int:
+    """Return how many reports wait for a decision."""
+    waiting = select(func.count()).select_from(Report).where(Report.status == ReportStatus.OPEN)
+    return await session.scalar(waiting) or 0
+
+
+async def page_of_reports(
+    session: ReadSession, cursors: Cursors, status: ReportStatus, *, limit: int, cursor: str | None
+) -> Page[ReportGroupOut]:
+    """Return reports by target: open ones with the oldest first, closed ones with the latest first."""
+    question = ["reports", status.value]
+    first = func.min(Report.id)
+    groups = select(first, func.count(), func.max(Report.id), Report.target_id)
+    groups = groups.where(Report.status == status).group_by(Report.kind, Report.target_id).limit(limit + 1)
+    is_open = status == ReportStatus.OPEN
+    groups = groups.order_by(first if is_open else first.desc())
+    if cursor:
+        (last,) = cursors.read(question, cursor)
+        groups = groups.having(first > last if is_open else first < last)
+    rows = [tuple(row) for row in await session.execute(groups)]
+    page = cursors.page(question, rows, limit, lambda row: (row[0],))
+    return Page(await _group_outs(session, status, page.items), page.next_cursor)
+
+
+async def _group_outs(session: ReadSession, status: ReportStatus, groups: Sequence[tuple[Any, ...]]) -> list[ReportGroupOut]:
+    if not groups:
+        return []
+    ids = [number for first, _, last, _ in groups for number in (first, last)]
+    ends = {report.id: report for report in await session.scalars(select(Report).where(Report.id.in_(ids)))}
+    target_ids = [target_id for *_, target_id in groups]
+    reasons, texts = await _reasons(session, status, target_ids), await _texts(session, status, target_ids)
+    targets = await targets_of(session, [ends[first] for first, *_ in groups])
+    outs = []
+    for first, count, last, target_id in groups:
+        oldest, latest, target = ends[first], ends[last], targets[target_id]
+        outs.append(
+            ReportGroupOut(
+                id=oldest.id,
+                status=status,
+                kind="link" if oldest.kind == Kind.LINK else "list",
+                target_id=target_id,
+                name=latest.name,
+                count=count,
+                reasons=reasons[target_id],
+                details=texts.get(target_id, []),
+                first_at=oldest.created_at,
+                last_at=latest.created_at,
+                outcome=oldest.outcome,
+                title=target.title,
+                state=target.state,
+                destination=target.destination,
+                hosts=list(target.hosts),
+                owner_id=target.owner.id if target.owner else None,
+                owner_email=target.owner.email if target.owner else None,
+                owner_status=target.owner.status if target.owner else None,
+            )
+        )
+    return outs
+
+
+async def _reasons(session: ReadSession, status: ReportStatus, target_ids: Sequence[int]) -> dict[int, dict[ReportReason, int]]:
+    counted = select(Report.target_id, Report.reason, func.count())
+    counted = counted.where(Report.status == status, Report.target_id.in_(target_ids))
+    found: dict[int, dict[ReportReason, int]] = {}
+    for target_id, reason, count in await session.execute(counted.group_by(Report.target_id, Report.reason)):
+        found.setdefault(target_id, {})[ReportReason(reason)] = count
+    return found
+
+
+async def _texts(session: ReadSession, status: ReportStatus, target_ids: Sequence[int]) -> dict[int, list[str]]:
+    """Return what the latest reporters of each target wrote."""
+    written = select(Report.target_id, Report.details)
+    written = written.where(Report.status == status, Report.target_id.in_(target_ids), Report.details.is_not(None))
+    found: dict[int, list[str]] = {}
+    for target_id, text in await session.execute(written.order_by(Report.id.desc()).limit(_TEXTS_PER_PAGE)):
+        texts = found.setdefault(target_id, [])
+        if text and len(texts) < MAX_TEXTS:
+            texts.append(text)
+    return found
+
+
+async def targets_of(session: ReadSession, reports: Sequence[Report]) -> dict[int, ReportTarget]:
+    """Return what each report is about, by the target's id."""
+    links = [report.target_id for report in reports if report.kind == Kind.LINK]
+    lists = [report.target_id for report in reports if report.kind == Kind.LIST]
+    found = {report.target_id: ReportTarget() for report in reports}
+    return found | await _links(session, links) | await _lists(session, lists)
+
+
+async def _links(session: ReadSession, ids: Sequence[int]) -> dict[int, ReportTarget]:
+    if not ids:
+        return {}
+    owned = select(Link, User).outerjoin(LinkOwner, LinkOwner.primary_link_id == Link.id)
+    rows = await session.execute(owned.outerjoin(User, User.id == LinkOwner.user_id).where(Link.id.in_(ids)))
+    return {link.id: ReportTarget(link.title, link.status, link.href, (link.destination_host,), owner) for link, owner in rows}
+
+
+async def _lists(session: ReadSession, ids: Sequence[int]) -> dict[int, ReportTarget]:
+    if not ids:
+        return {}
+    owned = select(LinkList, User).outerjoin(User, User.id == LinkList.owner_id).where(LinkList.id.in_(ids))
+    hosts = await hosts_of(session, ids)
+    return {
+        one.id: ReportTarget(one.title, "deleted" if one.deleted_at else one.status, None, hosts.get(one.id, ()), owner)
+        for one, owner in await session.execute(owned)
+    }

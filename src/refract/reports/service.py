@@ -1,0 +1,92 @@
+"""Everything that changes reports. The caller opens the transaction."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import delete, select, update
+
+from refract.core.db import WriteSession
+from refract.core.runtime import Runtime
+from refract.links.queries import resolve
+from refract.redirect.wish import read_wish
+from refract.reports.errors import ReportNotFound
+from refract.reports.models import Report, ReportStatus
+from refract.reports.schemas import ReportCreate
+from refract.web.limits import take
+
+_DIGEST_SIZE = 16
+
+
+def name_in(target: str) -> str:
+    """Return the name or code in a short URL, a path, or by itself: `roadmap` of `https://go.example/roadmap+`."""
+    bare = target.partition("#")[0].partition("?")[0]
+    scheme, separator, rest = bare.partition("://")
+    path = rest.partition("/")[2] if separator else scheme.lstrip("/")
+    return read_wish(f"/{path}".encode()).name
+
+
+async def receive_report(session: WriteSession, rt: Runtime, network: str, new: ReportCreate) -> None:
+    """Count a report against its network, or raise `RateLimited`; then keep it if it is about anything."""
+    await take(session, f"reports:{network}", 1, per_hour=rt.settings.reports_per_hour, now=rt.clock.now())
+    await file_report(session, rt, network, new)
+
+
+async def file_report(session: WriteSession, rt: Runtime, network: str, new: ReportCreate) -> Report | None:
+    """Keep a report of what exists; None if nothing does. A network that reports the same again replaces its report."""
+    name = name_in(new.target)
+    found = await resolve(session, name)
+    if found is None:
+        return None
+    digest = rt.secret.sign("report", network.encode(), size=_DIGEST_SIZE).hex()
+    same = (Report.kind == found.kind, Report.target_id == found.target_id, Report.status == ReportStatus.OPEN)
+    report = await session.scalar(select(Report).where(*same, Report.network == digest).limit(1).with_for_update())
+    if report is None:
+        report = Report(
+            id=rt.ids.next_id(),
+            kind=found.kind.value,
+            target_id=found.target_id,
+            name=name[:64],
+            network=digest,
+            status=ReportStatus.OPEN.value,
+            created_at=rt.clock.now(),
+        )
+        session.add(report)
+    report.reason, report.details = new.reason.value, new.details
+    await session.flush()
+    return report
+
+
+async def lock_report(session: WriteSession, report_id: int) -> Report:
+    """Return a report that nobody else decides about until the transaction ends."""
+    report = await session.get(Report, report_id, with_for_update=True)
+    if report is None:
+        raise ReportNotFound
+    return report
+
+
+async def close_reports(session: WriteSession, report: Report, outcome: str, by: int, now: datetime) -> None:
+    """Close every open report of the same target."""
+    closed: dict[str, Any] = {"status": ReportStatus.CLOSED.value, "outcome": outcome, "closed_at": now, "closed_by": by}
+    await _update_all(session, report, ReportStatus.OPEN, closed)
+
+
+async def reopen_reports(session: WriteSession, report: Report) -> None:
+    """Open the closed reports of the same target again."""
+    reopened: dict[str, Any] = {"status": ReportStatus.OPEN.value, "outcome": None, "closed_at": None, "closed_by": None}
+    await _update_all(session, report, ReportStatus.CLOSED, reopened)
+
+
+async def _update_all(session: WriteSession, report: Report, status: ReportStatus, values: dict[str, Any]) -> None:
+    same = (Report.kind == report.kind, Report.target_id == report.target_id, Report.status == status)
+    await session.execute(update(Report).where(*same).values(values).execution_options(synchronize_session=False))
+
+
+async def forget_closed(session: WriteSession, now: datetime, days: int) -> None:
+    """Remove reports that were closed long ago."""
+    await session.execute(delete(Report).where(Report.closed_at < now - timedelta(days=days)))
+
+
+async def forget_targets(session: WriteSession, target_ids: list[int]) -> None:
+    """Remove every report of these links and lists."""
+    if target_ids:
+        await session.execute(delete(Report).where(Report.target_id.in_(target_ids)))
