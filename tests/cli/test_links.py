@@ -239,3 +239,15 @@ def test_where_a_path_would_lead(run: Run) -> None:
 
 def test_a_key_with_an_impossible_name_ends_in_a_sentence(run: Run) -> None:
     refused(run("keys", "create", "--name", "n" * 101), "name", "100", code=2)
+
+
+def test_visibility_and_random_codes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFRACT_CODES", "random")
+    made = json.loads(ok(run("shorten", "https://example.com/plan", "--visibility", "signed-in", "--json")))
+    ok(run("shorten", "https://example.com/other"))
+
+    assert (made["visibility"], len(made["code"])) == ("signed-in", 12)
+    assert made["short_url"].endswith(made["code"])
+    assert made["code"] in ok(run("links", "show", made["code"]))
+    listed = json.loads(ok(run("links", "list", "--visibility", "signed-in", "--json")))
+    assert [one["id"] for one in listed["items"]] == [made["id"]]

@@ -135,3 +135,17 @@ async def test_a_404_page_offers_a_name_only_if_it_is_free(
     assert page.status_code == 404
     assert ("It is free" in page.text) == offered
     assert "It is free" not in (await client.get(path, headers=reader)).text
+
+
+async def test_links_can_be_filtered_by_visibility(rt: Runtime, client: AsyncClient, ada: User) -> None:
+    async with rt.db.write() as session:
+        for visibility in Visibility:
+            await make.link(session, rt, ada, name=f"a-{visibility}", visibility=visibility)
+        key, cookie = by_key(await make.key(session, rt, ada)), by_cookie(rt, await make.cookie(session, rt, ada)) | PAGE
+
+    for visibility in Visibility:
+        found = (await client.get(f"/api/v1/links?visibility={visibility}", headers=key)).json()["items"]
+        assert [(one["names"], one["visibility"]) for one in found] == [([f"a-{visibility}"], visibility)]
+    page = (await client.get("/app/links?visibility=signed-in", headers=cookie)).text
+    assert "/a-signed-in" in page
+    assert "/a-secure" not in page

@@ -18,7 +18,7 @@ from refract.identity.access import Right
 from refract.identity.errors import AdministratorsOnly
 from refract.identity.models import User
 from refract.links.golinks import Unfillable, expand, split_extra
-from refract.links.models import LinkChange, LinkState
+from refract.links.models import LinkChange, LinkState, Visibility
 from refract.links.queries import LinkQuestion, OwnerFilter, Sort, cards_of, history_of, page_of_links, view_link
 from refract.links.schemas import LinkOut
 from refract.links.templates import read_template
@@ -41,6 +41,7 @@ def list_links(
     owner: Annotated[OwnerFilter, typer.Option("--owner", help="Whose links; all of them are for administrators.")] = OwnerFilter.ME,
     status: Annotated[LinkState | None, typer.Option("--status", help="Only these. Left out: all but deleted ones.")] = None,
     tag: Annotated[str | None, typer.Option("--tag", help="Only links with this tag.")] = None,
+    visibility: Annotated[Visibility | None, typer.Option("--visibility", help="Only links of this visibility.")] = None,
     sort: Annotated[Sort, typer.Option("--sort", help="Newest or most first.")] = Sort.CREATED,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 50,
     cursor: Annotated[str | None, typer.Option("--cursor", help="Go on where an earlier answer ended (next_cursor in its JSON).")] = None,
@@ -49,7 +50,7 @@ def list_links(
     data_dir: DataDir = None,
 ) -> None:
     """List links."""
-    asked = LinkQuestion(owner=owner, status=status, tag=tag, q=search, sort=sort)
+    asked = LinkQuestion(owner=owner, status=status, tag=tag, q=search, sort=sort, visibility=visibility)
 
     async def run(rt: Runtime) -> LinkPage:
         desk = await at_desk(rt, user)

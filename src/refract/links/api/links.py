@@ -13,7 +13,7 @@ from refract.identity.errors import AdministratorsOnly
 from refract.links import queries, service
 from refract.links.edge import ASKING, GUARDED, ON_A_LINK, Space, create_one, look_at, shown, who, wish_of
 from refract.links.errors import LinkNotFound, NotYours, PastExpiry, SortUnavailable, TooManyNames, TooManyTags
-from refract.links.models import LinkState
+from refract.links.models import LinkState, Visibility
 from refract.links.queries import LinkQuestion, OwnerFilter, Sort
 from refract.links.safety_errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.links.safety_jobs import check_later
@@ -68,11 +68,12 @@ async def list_links(
     ] = Sort.CREATED,
     created_after: Annotated[Timestamp | None, Query(description="Made at this moment or later.")] = None,
     created_before: Annotated[Timestamp | None, Query(description="Made before this moment.")] = None,
+    visibility: Annotated[Visibility | None, Query(description="Only links of this visibility.")] = None,
 ) -> LinkPage:
     """My links, those shared with me, everybody's public ones, or for administrators all; newest or most first."""
     if owner == OwnerFilter.ALL and not actor.is_admin:
         raise AdministratorsOnly
-    asked = LinkQuestion(owner, status, tag, q, sort, created_after, created_before)
+    asked = LinkQuestion(owner, status, tag, q, sort, created_after, created_before, visibility)
     now = rt.clock.now()
     async with rt.db.read() as session:
         page = await queries.page_of_links(session, Cursors(rt.secret), who(actor), asked, now, limit=limit, cursor=cursor)

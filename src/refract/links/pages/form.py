@@ -31,12 +31,13 @@ STATUSES = [
     ("301", "301 · moved for good"),
     ("308", "308 · like 301, and keeps POST"),
 ]
-VISIBILITIES = [
-    ("unlisted", "Unlisted: anyone with the address, so not private"),
-    ("public", "Public: anyone with the address, and listed for everyone signed in"),
-    ("signed-in", "Signed-in: anyone signed in"),
-    ("secure", "Secure: only owners, people it is shared with and administrators"),
-]
+AUDIENCES = {
+    Visibility.UNLISTED: "Anyone with the address",
+    Visibility.PUBLIC: "Anyone with the address; listed for everyone signed in",
+    Visibility.SIGNED_IN: "Anyone signed in",
+    Visibility.SECURE: "Only owners, people it is shared with and administrators",
+}
+VISIBILITIES = [(one.value, f"{one.value.capitalize()}: {words[0].lower()}{words[1:]}") for one, words in AUDIENCES.items()]
 Typed = Annotated[str, Query(max_length=10_000)]
 
 

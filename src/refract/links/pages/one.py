@@ -21,7 +21,7 @@ from refract.links.access import Standing
 from refract.links.edge import Space, who
 from refract.links.models import LinkChange
 from refract.links.pages.figures import Figures
-from refract.links.pages.form import dry_run
+from refract.links.pages.form import AUDIENCES, dry_run
 from refract.names.service import Namespace
 from refract.web import flash
 from refract.web.returning import back_to
@@ -100,6 +100,7 @@ async def show_link(
         shares=[{"id": str(user.id), "name": user.shown_name, "email": user.email} for _, user in shares],
         dry_run=dry_run(shown.destination, path, name),
         qr_url=f"/{name}.qr",
+        audience=AUDIENCES[shown.visibility],
         shown=figures,
         **context,
     )

@@ -18,7 +18,7 @@ from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
 from refract.links import queries, service
 from refract.links.edge import Space, who
-from refract.links.models import LinkState
+from refract.links.models import LinkState, Visibility
 from refract.links.pages.rows import rows_of
 from refract.links.queries import CLICK_SORTS, LinkQuestion, OwnerFilter, Sort
 from refract.links.schemas import LinkPatch
@@ -32,6 +32,7 @@ PER_PAGE = 25
 MOST_AT_ONCE = 100
 SORTS = {Sort.CREATED: "Newest", Sort.UPDATED: "Changed last", Sort.CLICKS: "Most clicks", Sort.LAST_CLICK: "Clicked last"}
 OWNERS = {OwnerFilter.ME: "Mine", OwnerFilter.SHARED: "Shared with me", OwnerFilter.PUBLIC: "Everybody’s public", OwnerFilter.ALL: "All"}
+VISIBILITIES = [("", "Any visibility"), *((one.value, one.value.capitalize()) for one in Visibility)]
 _IDS = TypeAdapter(list[Id])
 
 
@@ -46,13 +47,14 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
     tag: Annotated[str | None, Query(max_length=200)] = None,
     owner: OwnerFilter = OwnerFilter.ME,
     sort: Sort = Sort.CREATED,
+    visibility: Visibility | Literal[""] | None = None,
 ) -> Response:
     """My links, newest first, or those that match. The number of queries does not depend on how many there are."""
     if owner == OwnerFilter.ALL and not actor.is_admin:
         owner = OwnerFilter.ME
     if owner == OwnerFilter.PUBLIC and sort in CLICK_SORTS:
         sort = Sort.CREATED
-    asked = LinkQuestion(owner=owner, status=status or None, tag=tag or None, q=q or None, sort=sort)
+    asked = LinkQuestion(owner=owner, status=status or None, tag=tag or None, q=q or None, sort=sort, visibility=visibility or None)
     async with rt.db.read() as session:
         page = await queries.page_of_links(session, Cursors(rt.secret), who(actor), asked, rt.clock.now(), limit=PER_PAGE, cursor=cursor)
         rows = await rows_of(session, rt, page.items, stats=owner != OwnerFilter.PUBLIC)
@@ -84,12 +86,12 @@ def _choices(actor: Actor, owner: OwnerFilter) -> dict[str, Any]:
     """Return what can be chosen, with labels: `all` for administrators alone, and no order by clicks among public links."""
     owners = [(key.value, words) for key, words in OWNERS.items() if key != OwnerFilter.ALL or actor.is_admin]
     sorts = [(key.value, words) for key, words in SORTS.items() if owner != OwnerFilter.PUBLIC or key not in CLICK_SORTS]
-    return {"sorts": sorts, "owners": owners}
+    return {"sorts": sorts, "owners": owners, "visibilities": VISIBILITIES}
 
 
 def _kept(asked: LinkQuestion) -> dict[str, str]:
     """The parts of a question that its address says; what is usual goes without saying."""
-    said = {"q": asked.q, "status": asked.status, "tag": asked.tag}
+    said = {"q": asked.q, "status": asked.status, "tag": asked.tag, "visibility": asked.visibility}
     said |= {"owner": asked.owner if asked.owner != OwnerFilter.ME else None, "sort": asked.sort if asked.sort != Sort.CREATED else None}
     return {name: str(value) for name, value in said.items() if value}
 

@@ -55,6 +55,7 @@ class LinkQuestion:
     sort: Sort = Sort.CREATED
     created_after: datetime | None = None
     created_before: datetime | None = None
+    visibility: Visibility | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,9 @@ def _filtered(part: _Part, who: Who, asked: LinkQuestion, now: datetime, tag_id:
     if part.belongs is not None:
         wanted.append(part.belongs)
     wanted.append(in_state(asked.status, now) if asked.status else Link.status != LinkState.DELETED)
+    if asked.visibility is not None:
+        stored, audience = asked.visibility.stored
+        wanted += [Link.visibility == stored, Link.audience.is_(None) if audience is None else Link.audience == audience]
     if asked.created_after is not None:
         wanted.append(Link.id >= first_id_at(asked.created_after))
     if asked.created_before is not None:
