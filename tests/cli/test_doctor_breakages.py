@@ -28,6 +28,7 @@ from refract.core.db import Database
 from refract.core.issuers import Issuer
 from refract.core.settings import Settings
 from tests.conftest import make_settings
+from tests.serving import refract
 from tools.servers import free_port
 
 NOWHERE = free_port()
@@ -320,3 +321,17 @@ async def test_more_connections_than_the_server_has_are_named(tmp_path: Path) ->
     found = await examine(make_settings(tmp_path, database_url=url, workers=8, database_pool_size=200))
 
     assert "connections" in [one.subject for one in found if one.verdict is WRONG]
+
+
+def test_a_misspelt_variable_is_named(tmp_path: Path) -> None:
+    done = refract("doctor", "--data-dir", str(tmp_path), REFRACT_BASEURL="https://go.example.com")
+
+    assert done.returncode != 0
+    assert "REFRACT_BASE_URL" in done.stdout + done.stderr
+
+
+def test_a_misspelt_variable_that_is_let_pass_is_named_too(tmp_path: Path) -> None:
+    given = {"REFRACT_ENVIROMENT": "production", "REFRACT_UNKNOWN_SETTINGS": "warn"}
+    done = refract("doctor", "--data-dir", str(tmp_path), **given)
+
+    assert "REFRACT_ENVIROMENT is no setting. Did you mean REFRACT_ENVIRONMENT?" in done.stdout

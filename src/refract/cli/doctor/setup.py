@@ -8,11 +8,13 @@ import maxminddb
 
 from refract.cli.doctor.findings import Finding, mind, well, wrong
 from refract.core.address import is_loopback
+from refract.core.setting_sources import find_unknown, unknown_sentence
 from refract.core.settings import Settings
 
 
 def look(settings: Settings) -> list[Finding]:
     return [
+        *_unknown(),
         *_address(settings),
         *_proxies(settings),
         *_sharing(settings),
@@ -21,6 +23,12 @@ def look(settings: Settings) -> list[Finding]:
         *_processes(settings),
         *_open_issuers(settings),
     ]
+
+
+def _unknown() -> Iterator[Finding]:
+    """Name what REFRACT_UNKNOWN_SETTINGS=warn lets pass; without it nothing starts."""
+    for name, nearest in find_unknown(Settings, os.environ):
+        yield mind("settings", unknown_sentence(name, nearest), "Correct or remove it.")
 
 
 def _address(settings: Settings) -> Iterator[Finding]:
