@@ -1,8 +1,12 @@
 """`refract admin`, against a data directory of its own."""
 
+import json
 from pathlib import Path
 
+from refract.core.db import WriteSession
+from refract.core.runtime import Runtime
 from tests import make
+from tests.cli.conftest import Run
 from tests.redirect.outside import Outside
 from tests.serving import refract
 
@@ -41,3 +45,27 @@ def test_no_link_where_a_provider_is_configured(data: Path) -> None:
 
     assert (refused.returncode, "switched off" in refused.stderr) == (1, True)
     assert allowed.stdout.startswith("http://127.0.0.1:8000/auth/sign-in/")
+
+
+def test_people_and_keys_for_scripts(run: Run, data: Path) -> None:
+    """A pipe cut ids and addresses off (`3479541593…`), more than 200 people were not shown, and there was no JSON."""
+    Outside(data).write(lambda session, rt: _many_people(session, rt, 205))
+
+    shown = run("admin", "list")
+    listed = json.loads(run("admin", "list", "--json").out)["items"]
+    some = json.loads(run("admin", "list", "--json", "--limit", "3").out)["items"]
+    assert run("keys", "create", "--name", "a rather long name for a key that will be used by a script").code == 0
+    keys = json.loads(run("keys", "list", "--json").out)
+
+    assert (len(listed), len(some)) == (205, 3)
+    assert all(person["id"] in shown.out and person["email"] in shown.out for person in listed)
+    assert "…" not in shown.out
+    assert [(key["name"], key["scopes"]) for key in keys] == [
+        ("a rather long name for a key that will be used by a script", ["read", "write"])
+    ]
+    assert keys[0]["id"] in run("keys", "list").out
+
+
+async def _many_people(session: WriteSession, rt: Runtime, count: int) -> None:
+    for number in range(count):
+        await make.person(session, rt, f"a-person-with-quite-a-long-name-{number:03}")

@@ -4,16 +4,17 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from refract.admin import queries, service
 from refract.admin.parts import PARTS
 from refract.admin.queries import PeopleQuestion
-from refract.admin.schemas import Links, PersonPatch
+from refract.admin.schemas import Links, PersonOut, PersonPage, PersonPatch
 from refract.cli.common import BadValue, command_settings, on_data, read_secret
-from refract.cli.options import DataDir
+from refract.cli.links.shown import UNCUT, console, print_json, safe
+from refract.cli.options import AsJson, DataDir
 from refract.core.db import WriteSession
 from refract.core.errors import ConfigurationError
 from refract.core.faults import is_denied
@@ -27,24 +28,43 @@ from refract.identity.people import ensure_owner, fold_email
 from refract.migrations.tables import ingest_tables, metadata, redirect_tables
 
 app = typer.Typer(help="People and database users, for whoever runs this server.", no_args_is_help=True)
+PAGE_SIZE = 200
 Whom = Annotated[str, typer.Argument(help="The email address, or the id, of the account.")]
 
 
 @app.command("list")
 def list_people(
-    search: Annotated[str | None, typer.Argument(help="A part of the email address. Left out: everybody.")] = None, data_dir: DataDir = None
+    search: Annotated[str | None, typer.Argument(help="A part of the email address. Left out: everybody.")] = None,
+    *,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="How many at most. Left out: everybody.")] = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
 ) -> None:
-    """Show accounts, newest first, at most 200."""
+    """Show accounts, newest first."""
+    people = on_data(command_settings(data_dir), lambda rt: _all_people(rt, search, limit))
+    if as_json:
+        print_json(PersonPage(items=[PersonOut.model_validate(person) for person in people], next_cursor=None))
+        return
+    table = Table(*(Column(title, overflow="fold") for title in ("id", "email", "name", "role", "plan", "status", "last sync")))
+    for person in people:
+        words = (person.email, person.shown_name, person.role, person.plan, person.status)
+        table.add_row(str(person.id), *(safe(word) for word in words), f"{person.last_sync_at:%Y-%m-%d %H:%M}")
+    console(UNCUT).print(table)
 
-    async def run(rt: Runtime) -> list[User]:
-        async with rt.db.read() as session:
-            page = await queries.page_of_people(session, Cursors(rt.secret), PeopleQuestion(q=search), limit=200, cursor=None)
-        return list(page.items)
 
-    table = Table("id", "email", "name", "role", "plan", "status", "last sync")
-    for one in on_data(command_settings(data_dir), run):
-        table.add_row(str(one.id), one.email, one.shown_name, one.role, one.plan, one.status, f"{one.last_sync_at:%Y-%m-%d %H:%M}")
-    Console().print(table)
+async def _all_people(rt: Runtime, search: str | None, limit: int | None) -> list[User]:
+    """Return people page by page, up to a limit."""
+    found: list[User] = []
+    cursors, cursor = Cursors(rt.secret), None
+    async with rt.db.read() as session:
+        while limit is None or len(found) < limit:
+            size = PAGE_SIZE if limit is None else min(PAGE_SIZE, limit - len(found))
+            page = await queries.page_of_people(session, cursors, PeopleQuestion(q=search), limit=size, cursor=cursor)
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+    return found
 
 
 @app.command("promote")

@@ -6,6 +6,7 @@ import secrets
 from pathlib import Path
 from typing import NamedTuple
 
+import structlog
 from sqlalchemy import make_url
 
 from refract.core.errors import ConfigurationError
@@ -48,9 +49,13 @@ def record_address(settings: Settings) -> None:
     """Write down the address that this server has, for commands that print addresses."""
     path = settings.data_dir / _FILE
     draft = path.with_name(f".{_FILE}.{os.getpid()}.{secrets.token_hex(4)}")
-    draft.touch(mode=0o600)
-    draft.write_text(json.dumps({"url": settings.public_url, "signin_links": settings.signin_links_allowed}))
-    draft.replace(path)
+    try:
+        draft.touch(mode=0o600)
+        draft.write_text(json.dumps({"url": settings.public_url, "signin_links": settings.signin_links_allowed}))
+        draft.replace(path)
+    except OSError as exc:  # a full disk is no reason not to serve
+        structlog.get_logger("refract.server").warning("address_not_recorded", path=str(path), reason=exc.strerror)
+        draft.unlink(missing_ok=True)
 
 
 def read_address(settings: Settings) -> ServedAddress | None:

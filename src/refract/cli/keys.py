@@ -1,19 +1,20 @@
 """`refract keys`."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
 from refract.cli.common import acting, checked, command_settings, on_data
-from refract.cli.options import DataDir
+from refract.cli.links.shown import UNCUT, console
+from refract.cli.options import AsJson, DataDir
 from refract.core.runtime import Runtime
 from refract.identity import audit, keys
 from refract.identity.errors import KeyNotFound
 from refract.identity.models import ApiKey, KeyStatus, Scope
-from refract.identity.schemas import KeyCreate, check_expiry
+from refract.identity.schemas import KeyCreate, KeyOut, check_expiry
 
 app = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
 Person = Annotated[str | None, typer.Option("--user", help="Whose key. Left out: the owner's.", metavar="EMAIL")]
@@ -49,7 +50,7 @@ def create(
 
 
 @app.command("list")
-def list_keys(user: Person = None, data_dir: DataDir = None) -> None:
+def list_keys(user: Person = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
     """Show the keys of a person."""
     settings = command_settings(data_dir)
 
@@ -59,6 +60,9 @@ def list_keys(user: Person = None, data_dir: DataDir = None) -> None:
             return await keys.keys_of(session, person, revoked_too=True), rt.clock.now()
 
     found, now = on_data(settings, run)
+    if as_json:
+        typer.echo(json.dumps([KeyOut.of(key, now).model_dump(mode="json") for key in found], indent=2))
+        return
     if not found:
         typer.echo("No keys yet. Make one with: refract keys create --name NAME")
         return
@@ -76,7 +80,7 @@ def list_keys(user: Person = None, data_dir: DataDir = None) -> None:
             f"{key.last_used_at:%Y-%m-%d %H:%M}\n{key.last_used_network or ''}".rstrip() if key.last_used_at else "never",
             str(key.usage_count),
         )
-    Console().print(table)
+    console(UNCUT).print(table)
 
 
 @app.command("revoke")

@@ -13,13 +13,15 @@ from refract.core.text import shown
 from refract.links.schemas import LinkOut
 
 _WIDE = 160
+UNCUT = 4096
+"""The width of a piped table whose values scripts read: nothing is cut off."""
 _COLOURS = {"active": "green", "disabled": "yellow", "expired": "yellow", "deleted": "red"}
 
 
-def console() -> Console:
-    """The terminal as wide as it is; a file or a pipe gets lines that are not broken too soon."""
+def console(piped_width: int = _WIDE) -> Console:
+    """Return the terminal as wide as it is; a file or a pipe gets lines that are not broken too soon."""
     found = Console()
-    return found if found.is_terminal else Console(width=_WIDE)
+    return found if found.is_terminal else Console(width=piped_width)
 
 
 def safe(text: str | None, most: int = 200, style: str = "") -> Text:

@@ -1,0 +1,57 @@
+"""What errors of the database mean. Finding: a wrong password and a missing right were errors of ours (500)."""
+
+import errno
+
+import asyncmy.errors
+import asyncpg
+import pytest
+from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError, ProgrammingError
+
+from refract.core.errors import StoreBusy, StoreDamaged, StoreFull, StoreRefused, Unavailable
+from refract.core.faults import driver_sentence, is_denied, meaning
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [
+        (asyncpg.InvalidPasswordError("wrong"), StoreRefused),
+        (asyncpg.InvalidAuthorizationSpecificationError("role may not log in"), StoreRefused),
+        (asyncpg.InsufficientPrivilegeError("permission denied for table links"), StoreRefused),
+        (asyncpg.InvalidCatalogNameError("no such database"), StoreRefused),
+        (asyncpg.DeadlockDetectedError("deadlock"), StoreBusy),
+        (asyncpg.DiskFullError("full"), StoreFull),
+        (asyncmy.errors.OperationalError(1045, "Access denied for user"), StoreRefused),
+        (asyncmy.errors.OperationalError(1142, "SELECT command denied"), StoreRefused),
+        (PermissionError(errno.EACCES, "Permission denied"), StoreRefused),
+        (OSError(errno.ENOSPC, "No space left"), StoreFull),
+        (OperationalError("SELECT 1", None, Exception("unable to open database file")), StoreRefused),
+        (OperationalError("UPDATE x", None, Exception("attempt to write a readonly database")), StoreRefused),
+        (DatabaseError("SELECT 1", None, Exception("database disk image is malformed")), StoreDamaged),
+        (DatabaseError("SELECT 1", None, Exception("file is not a database")), StoreDamaged),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else str(value)[:40],
+)
+def test_what_an_operator_can_heal_is_503_with_a_reason(error: BaseException, word: type[Unavailable]) -> None:
+    found = meaning(error)
+
+    assert type(found) is word
+    assert found.status == 503
+
+
+def test_the_reason_names_neither_the_user_nor_the_password() -> None:
+    found = meaning(asyncpg.InvalidPasswordError('password authentication failed for user "canary"'))
+
+    assert found is not None
+    assert "canary" not in found.message
+
+
+def test_a_missing_right_is_told_apart_from_a_wrong_password() -> None:
+    assert is_denied(asyncpg.InsufficientPrivilegeError("must be owner of table links"))
+    assert not is_denied(asyncpg.InvalidPasswordError("wrong"))
+
+
+def test_what_the_database_said_is_one_line_without_the_statement() -> None:
+    error = ProgrammingError("ALTER TABLE canary", None, Exception("<class 'x.Y'>: relation does not exist.\nHINT: look again"))
+
+    assert isinstance(error, DBAPIError)
+    assert driver_sentence(error) == "relation does not exist"
