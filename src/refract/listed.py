@@ -8,7 +8,7 @@ from refract.core.runtime import Runtime
 from refract.lists.public import Entry, Public, PublicPage
 from refract.redirect.engine import Engine
 from refract.redirect.hooks import Surface
-from refract.redirect.resolve import Dead, Found, Leads, Missing
+from refract.redirect.resolve import Dead, Found, Leads, Missing, Warns
 from refract.redirect.wish import View, Wish
 
 
@@ -20,7 +20,7 @@ class ListPages:
         self._surface = surface
         self._public = Public(rt)
 
-    async def __call__(self, scope: Scope, found: Found, wish: Wish) -> ASGIApp | Leads | Dead | Missing:
+    async def __call__(self, scope: Scope, found: Found, wish: Wish) -> ASGIApp | Leads | Warns | Dead | Missing:
         edition = _edition(wish.query)
         if wish.view is View.FEED and not wish.extra:
             known = Headers(scope=scope).get("if-none-match", "")
@@ -55,13 +55,13 @@ class ListPages:
         return f"/app/lists/{page.list_id}" if may else None
 
     @staticmethod
-    def _entry(found: Found, entry: Entry | None) -> Leads | Dead | Missing:
+    def _entry(found: Found, entry: Entry | None) -> Leads | Warns | Dead | Missing:
         if entry is None:
             return Missing()
-        target = Found(kind="entry", id=entry.id, name=f"{found.name}/{entry.position}")
+        target = Found(kind="entry", id=entry.id, name=f"{found.name}/{entry.position}", flag_reason=entry.flag_reason)
         if entry.state != "live":
             return Dead(target, "blocked" if entry.state == "blocked" else "deleted")
-        return Leads(target, entry.href)
+        return Warns(target, entry.href) if entry.flag_reason else Leads(target, entry.href)
 
 
 def _edition(query: str) -> int | None:

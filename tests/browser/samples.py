@@ -171,7 +171,7 @@ NO_MODEL = {"model": False, "standing": SPENT["standing"], "entries": []}
 
 def person(number: int, name: str, email: str, **more: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {"email_verified": True, "issuer": "https://id.example.com", "plan": "free", "role": "user", "status": "active"}
-    facts["quota"] = {"used": 12 * number, "limit": 50}
+    facts |= {"quota": {"used": 12 * number, "limit": 50}, "held_at": None}
     return {"id": str(number), "name": name, "email": email, "created_at": NOW, "last_sync_at": NOW, **facts, **more}
 
 
@@ -241,7 +241,8 @@ LINK_OUT: dict[str, Any] = {
     "id": "361890234523648", "code": "s5KqmO6usg", "short_url": "https://go.example.com/roadmap", "names": ["roadmap", "plans"],
     "destination": LINKS[0]["destination"], "title": "Plans", "notes": "Two\nlines " + HOSTILE, "tags": ["planning", HOSTILE],
     "redirect_status": 302, "visibility": "public", "status": "active", "expires_at": NOW, "created_at": NOW, "updated_at": NOW,
-    "total_clicks": 1284, "bot_clicks": 96, "last_clicked_at": NOW, "flagged": True, "forward_query": True, "owners": OWNERS,
+    "total_clicks": 1284, "bot_clicks": 96, "last_clicked_at": NOW, "flagged": True, "flag_reason": "unchecked",
+    "forward_query": True, "owners": OWNERS,
 }  # fmt: skip
 VERSIONS = [
     {"version": 3, "action": "edited", "who": "Ada", "at": NOW, "may_revert": False,

@@ -1,6 +1,7 @@
 """The corpus of destinations: each verdict, with its reason; and whatever is accepted leads where every reader says it does."""
 
 import string
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from refract.links.templates import read_template
 from tests.conftest import START, make_settings
 from tests.corpus.urls import ACCEPTED, LOOPS, REFUSED
 
-NOTHING: Any = None
+NOTHING: Any = SimpleNamespace()
 
 
 @pytest.fixture(scope="module")

@@ -119,9 +119,9 @@ async def test_seed_001_state_in_filters_is_computed_from_time(rt: Runtime, cloc
     async def by_state() -> dict[str, str]:
         return {state.value: "".join(await _all(rt, ada, status=state)) for state in LinkState}
 
-    assert await by_state() == {"active": "gfeda", "disabled": "b", "expired": "", "deleted": "c"}
+    assert await by_state() == {"active": "gfeda", "disabled": "b", "expired": "", "deleted": "c", "on_hold": ""}
     clock.advance(3600)
-    expected = {"active": "da", "disabled": "b", "expired": "gfe", "deleted": "c"}
+    expected = {"active": "da", "disabled": "b", "expired": "gfe", "deleted": "c", "on_hold": ""}
     assert await by_state() == expected
     async with rt.db.write() as session:
         await service.mark_expired(session, clock.now(), most=2)

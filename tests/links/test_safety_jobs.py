@@ -13,8 +13,9 @@ from refract.jobs.errors import TryAgain
 from refract.jobs.models import Job
 from refract.links import service
 from refract.links.models import Link, LinkChange
+from refract.links.payloads import RecheckLinks
 from refract.links.safebrowsing import REST_SECONDS
-from refract.links.safety_jobs import ForgetChecks, RecheckLinks, check_later, forget_checks, recheck_links
+from refract.links.safety_jobs import ForgetChecks, forget_checks, recheck_links
 from refract.links.safety_models import UrlCheck
 from tests import make
 from tests.links.browsing import FakeSafeBrowsing, safe_browsing
@@ -35,14 +36,13 @@ async def ours(rt: Runtime, fake: FakeSafeBrowsing) -> AsyncIterator[Runtime]:
 
 
 async def _made(rt: Runtime, fake: FakeSafeBrowsing, *destinations: str) -> list[int]:
-    """Links made during an outage, with the job that was asked for."""
+    """Links made during an outage; making them asks for the job."""
     fake.mode = "500"
     wishes = [await make.wish(rt, destination) for destination in destinations]
     assert all(wish.vetted.flagged for wish in wishes)
     async with rt.db.write() as session:
         ada: User = await make.person(session, rt, "ada")
         ids = [(await service.create_link(session, make.space(rt), ada, wish)).card.link.id for wish in wishes]
-        await check_later(session, rt, ids)
     rt.clock.advance(REST_SECONDS)  # type: ignore[attr-defined]
     return ids
 
@@ -98,7 +98,7 @@ async def test_destination_that_changed_meanwhile_is_left_alone(ours: Runtime, f
 async def test_nobody_is_asked_about_links_that_need_it_no_more(ours: Runtime, fake: FakeSafeBrowsing) -> None:
     (link_id,) = await _made(ours, fake, "https://good.example/")
     async with ours.db.write() as session:
-        await session.execute(update(Link).where(Link.id == link_id).values(flagged=False))
+        await session.execute(update(Link).where(Link.id == link_id).values(status="deleted"))
     fake.questions.clear()
 
     await recheck_links(ours, RecheckLinks(link_ids=[link_id, 12345]))

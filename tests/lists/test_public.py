@@ -22,6 +22,7 @@ from refract.links.blocking import block_domain, unblock_domain
 from refract.links.schemas import LinkPatch
 from refract.lists import service
 from refract.lists.access import Who
+from refract.lists.addresses import look_at
 from refract.node import Node
 from tests import make
 from tests.client import by_key, on_sqlite
@@ -294,3 +295,20 @@ async def test_a_node_that_only_redirects_shows_lists_as_well(client: AsyncClien
     alone.engine.spool.close()
 
     assert (page.status_code, entry.headers["location"], feed.status_code) == (200, A, 200)
+
+
+async def test_a_host_that_imitates_another_is_shown_in_ascii_everywhere(client: AsyncClient, rt: Runtime, ada: User) -> None:
+    """The finding: the page showed `pаypal.com` (with a Cyrillic а) in its own letters, under any title."""
+    (address,) = await look_at(rt, ["https://pаypal.com/login"])
+    assert isinstance(address, service.Address)
+    async with rt.db.write() as session:
+        maker = Who(ada.id)
+        made = await make.list_of(session, rt, maker, title="Payments")
+        await service.add_entries(session, make.space(rt), maker, made.id, [address])
+        slug = (await service.publish(session, make.space(rt), maker, made.id)).slug
+    for path in ("", ".rss", ".json", ".md", "/1"):
+        text = (await client.get(f"/{slug}{path}", headers={"Accept": "text/html"})).text
+        assert "xn--pypal-4ve.com" in text, path
+        assert "pаypal" not in text, path
+    api = await client.get(f"/api/v1/public/lists/{slug}")
+    assert api.json()["entries"][0]["url"] == "https://xn--pypal-4ve.com/login"

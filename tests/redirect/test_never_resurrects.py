@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import settings
@@ -19,7 +20,7 @@ from refract.redirect.tiers import Tiers, facts
 NAMES = st.sampled_from(["ab", "cd", "ef"])
 LINKS = st.sampled_from([1, 2, 3])
 SECONDS = st.sampled_from([0.0, 0.001, 4.0, 11.0, 61.0])
-NOTHING: Any = None
+NOTHING: Any = SimpleNamespace()
 
 
 @dataclass

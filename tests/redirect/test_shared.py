@@ -311,3 +311,40 @@ async def test_the_most_used_links_are_ready_before_they_are_asked_for(
 
     assert await warm_up(node.engine, node.reader, clock.now, 4) == 2
     assert node.cached == {b"/hot", b"/warmer"}
+
+
+async def test_what_is_held_or_flagged_is_never_shared(nodes: list[Place], rt: Runtime, ada: User, redis: Redis) -> None:
+    first, second = nodes
+    async with rt.db.write() as session:
+        eve = await make.person(session, rt, "eve")
+        await make.link(session, rt, eve, name="held")
+        flagged = await make.link(session, rt, ada, name="flagged")
+        flagged.flagged, flagged.flag_reason = True, "unchecked"
+    await warm(rt, ada, first, second)
+    assert (await first.get("/held")).status_code == 302
+    assert await redis.ask("EXISTS", "refract:n:held") == 1
+    assert (await first.get("/flagged")).status_code == 200
+    assert await redis.ask("EXISTS", "refract:n:flagged") == 0
+
+    async with rt.db.write() as session:
+        (await session.get_one(User, eve.id)).held_at = rt.clock.now()
+        await blocking.forget_everything(session)
+    for node in nodes:
+        await hear(node)
+        assert (await node.get("/held")).status_code == 410  # though the old entry still lies in Redis
+        assert node.cached == set()
+
+
+async def test_an_entry_of_a_version_that_knows_fewer_reasons_is_not_believed(
+    nodes: list[Place], rt: Runtime, ada: User, redis: Redis
+) -> None:
+    first, second = nodes
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, name="x")
+        link.flagged = True
+    await warm(rt, ada, first, second)
+    old = '{"for":"x","name":"x","by_code":false,"to":"https://example.com/","redirect":302,"status":"active","expires":null,'
+    old += '"forward":false,"blocked":false,"title":null,"made":null}'
+    await redis.ask("SET", "refract:n:x", f"{link.id} 1 0 {old}")
+
+    assert (await second.get("/x")).status_code == 200

@@ -2,6 +2,7 @@
 
 import base64
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from refract.core.secrets import Secret
 from refract.web import returning
 from tests.conftest import START, make_settings
 
-NOTHING: Any = None
+NOTHING: Any = SimpleNamespace()
 
 
 def runtime(data: Path, key: bytes = b"s" * 40, **given: Any) -> Runtime:

@@ -24,6 +24,7 @@ class PersonOut(Output):
     plan: Literal["free", "pro"]
     role: Literal["user", "admin"]
     status: Literal["active", "suspended", "deleted"]
+    held_at: datetime | None = Field(description="Since when their links and lists are on hold; null where they are not.")
     created_at: datetime
     last_sync_at: datetime
 
@@ -39,6 +40,10 @@ class PersonPatch(Input):
     """Absent means unchanged. Who is suspended is refused at once, everywhere."""
 
     status: Literal["active", "suspended"] | None = None
+    keep_links: bool = Field(
+        default=False,
+        description="With `status: suspended`: links and lists go on working. Otherwise they are on hold until the person is active again.",
+    )
     role: Literal["user", "admin"] | None = None
     plan: Literal["free", "pro"] | None = None
 

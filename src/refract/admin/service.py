@@ -14,12 +14,13 @@ from refract.identity.models import User, UserRole, UserStatus
 from refract.identity.parts import Leaving, Part
 from refract.jobs import queries as jobs
 from refract.jobs.models import Job
+from refract.links.blocking import forget_everything
 
 
 async def change_person(session: WriteSession, rt: Runtime, by: User, user_id: int, changes: PersonPatch) -> User:
-    """Suspend, restore, promote, demote, change the plan. Each goes into the audit log."""
+    """Suspend, activate, promote, demote, change the plan. Each goes into the audit log."""
     user = await _live(session, user_id)
-    wanted: dict[str, Any] = changes.model_dump(exclude_unset=True, exclude_none=True)
+    wanted: dict[str, Any] = changes.model_dump(exclude_unset=True, exclude_none=True, exclude={"keep_links"})
     if wanted.get("status") == UserStatus.SUSPENDED or wanted.get("role") == UserRole.USER:
         await keep_an_administrator(session, user)
     for field, value in wanted.items():
@@ -28,8 +29,23 @@ async def change_person(session: WriteSession, rt: Runtime, by: User, user_id: i
             if field == "role":
                 user.admin_by_setting = None  # given or taken by hand, which the setting respects
             await audit.note(session, rt, f"{field}.changed", actor=by, target=str(user.id), detail=value)
+    if "status" in wanted:
+        await _hold_links(session, rt, by, user, hold=user.status == UserStatus.SUSPENDED and not changes.keep_links)
     await session.flush()
     return user
+
+
+async def _hold_links(session: WriteSession, rt: Runtime, by: User, user: User, *, hold: bool) -> None:
+    """Put a person's links and lists on hold, or lift the hold: one row, however many links there are.
+
+    Every look-up asks for the primary owner's hold, so nothing has to be changed link by link and nothing is lost when it is lifted.
+    """
+    if hold == (user.held_at is not None):
+        return
+    user.held_at = rt.clock.now() if hold else None
+    await audit.note(session, rt, "links.held" if hold else "links.released", actor=by, target=str(user.id))
+    await session.flush()
+    await forget_everything(session)
 
 
 async def delete_person(

@@ -80,14 +80,20 @@ def demote(whom: Whom, data_dir: DataDir = None) -> None:
 
 
 @app.command("suspend")
-def suspend(whom: Whom, data_dir: DataDir = None) -> None:
-    """Refuse somebody at once, everywhere: browsers, keys and tokens."""
-    _change(data_dir, whom, PersonPatch(status="suspended"), "is suspended")
+def suspend(
+    whom: Whom,
+    keep_links: Annotated[bool, typer.Option("--keep-links", help="Let their links and lists go on working.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Refuse somebody at once, everywhere: browsers, keys and tokens. Their links and lists answer 410 until they are active again."""
+    done = "is suspended; links and lists go on working" if keep_links else "is suspended, links and lists are on hold"
+    _change(data_dir, whom, PersonPatch(status="suspended", keep_links=keep_links), done)
 
 
-@app.command("restore")
-def restore(whom: Whom, data_dir: DataDir = None) -> None:
-    """Let somebody in again who was suspended."""
+@app.command("activate")
+@app.command("restore", hidden=True)
+def activate(whom: Whom, data_dir: DataDir = None) -> None:
+    """Let somebody in again who was suspended. Their links and lists work again."""
     _change(data_dir, whom, PersonPatch(status="active"), "is active again")
 
 

@@ -9,7 +9,7 @@ from refract.cli.links.desk import at_desk
 from refract.cli.links.shown import print_json
 from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.runtime import Runtime
-from refract.links.edge import look_again, wish_of
+from refract.links.edge import wish_of
 from refract.links.models import Visibility
 from refract.links.safety import Safety
 from refract.links.schemas import LinkCreate, LinkOut
@@ -57,5 +57,4 @@ async def _made(rt: Runtime, given: dict[str, Any], expires: str | None, user: s
     wish = wish_of(rt, new, vetted)
     async with rt.db.write() as session:
         made = await create_link(session, desk.space, desk.person, wish)
-        await look_again(session, rt, [made])
     return made.card.shown(rt.settings.public_url, rt.clock.now())

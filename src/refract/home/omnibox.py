@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 from fastapi import Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from refract.core.lookalikes import ascii_address
 from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.home import typed as reading
@@ -174,4 +175,4 @@ async def suggest(request: Request, actor: MaybeReader, rt: Rt, q: Words = "") -
 
 
 def _told(link: Link | None) -> str:
-    return (link.title or link.destination) if link else "List"
+    return (link.title or ascii_address(link.destination)) if link else "List"

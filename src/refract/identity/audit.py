@@ -29,10 +29,9 @@ def record(
 ) -> None:
     """Add a line, in the transaction of the change it tells of. Callers pass ids and words, never a secret.
 
-    `detail` is followed by the door that the change came through, where that is not a request.
+    Where there is no request, the door that the change came through stands in its place.
     """
     context = get_contextvars()
-    details = dict.fromkeys(part for part in (detail, context.get(DOOR)) if part)
     session.add(
         AuditEntry(
             id=session.ids.next_id(),
@@ -40,8 +39,8 @@ def record(
             actor_id=actor_id,
             action=action,
             target=None if target is None else str(target)[:200],
-            detail="; ".join(details) or None,
-            request_id=context.get("request_id"),
+            detail=detail or None,
+            request_id=context.get("request_id") or context.get(DOOR),
         )
     )
 

@@ -86,6 +86,7 @@ class User(Model):
     plan: Mapped[str] = mapped_column(String(20), default=Plan.FREE)
     role: Mapped[str] = mapped_column(String(20), default=UserRole.USER)
     status: Mapped[str] = mapped_column(String(20), default=UserStatus.ACTIVE)
+    held_at: Mapped[datetime | None]  # since when links and lists of this (suspended) person are on hold
     created_at: Mapped[datetime]
     last_sync_at: Mapped[datetime]
     admin_by_setting: Mapped[bool | None]  # the role came from ADMINS, and goes with it

@@ -51,7 +51,7 @@ async def settle(session: WriteSession, rt: Runtime, claim: Claim, outcome: Outc
     ending = update(Job).where(*held(claim, at)).values(lease_expires_at=None, **_ending(outcome, at))
     kept = changed(await session.execute(ending.execution_options(synchronize_session=False))) == 1
     if kept and isinstance(outcome, Released | Failed):
-        await wake(session, rt)
+        await wake(session)
     return kept
 
 
@@ -90,7 +90,7 @@ async def recover(rt: Runtime, *, page: int = RECOVERY_PAGE) -> list[tuple[str, 
                     .with_for_update(skip_locked=True)
                 )
             ).all()
-            await _free(session, rt, [row.id for row in rows if row.attempt_count < row.max_tries], at)
+            await _free(session, [row.id for row in rows if row.attempt_count < row.max_tries], at)
             await _bury(session, [row.id for row in rows if row.attempt_count >= row.max_tries], at)
         freed += [(row.kind, row.attempt_count >= row.max_tries) for row in rows]
         if len(rows) < page:
@@ -104,11 +104,11 @@ _EXPIRED = {
 }
 
 
-async def _free(session: WriteSession, rt: Runtime, ids: Sequence[int], at: datetime) -> None:
+async def _free(session: WriteSession, ids: Sequence[int], at: datetime) -> None:
     if ids:
         again = update(Job).where(Job.id.in_(ids)).values(status=JobStatus.PENDING, run_at=at, locked_by=None, **_EXPIRED)
         await session.execute(again.execution_options(synchronize_session=False))
-        await wake(session, rt)
+        await wake(session)
 
 
 async def _bury(session: WriteSession, ids: Sequence[int], at: datetime) -> None:

@@ -47,6 +47,6 @@ async def retry(session: WriteSession, rt: Runtime, job_id: int) -> Job:
     job.attempt_count = 0
     job.run_at = await now(session, rt.clock)
     job.finished_at = job.locked_by = None
-    await wake(session, rt)
+    await wake(session)
     await session.flush()
     return job

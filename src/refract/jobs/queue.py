@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from sqlalchemy import CursorResult, Table, func, insert, select, text, update
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from refract.core.clock import Clock, SystemClock
 from refract.core.db import ReadSession, WriteSession
-from refract.core.runtime import Runtime
+from refract.core.ids import IdSource
 from refract.core.types import Model, Moment
 from refract.jobs.errors import LeaseLost
 from refract.jobs.models import DEFAULT_TRIES, NOBODY, Job, JobStatus
@@ -29,9 +29,19 @@ async def now(session: ReadSession, clock: Clock) -> datetime:
     return (await session.execute(select(here))).scalar_one()
 
 
+class JobSource(Protocol):
+    """What a new job needs: a runtime has it, and so has every service that makes rows."""
+
+    @property
+    def ids(self) -> IdSource: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+
 async def enqueue(
     session: WriteSession,
-    rt: Runtime,
+    rt: JobSource,
     payload: Payload,
     *,
     run_at: datetime | None = None,
@@ -51,12 +61,12 @@ async def enqueue(
         raise ValueError(problem)
     elif not await insert_new(session, Job, {**row, "dedup": dedup}):
         return None
-    await wake(session, rt)
+    await wake(session)
     return int(row["id"])
 
 
 async def enqueue_all(
-    session: WriteSession, rt: Runtime, payloads: Sequence[Payload], *, run_at: datetime | None = None, share: int = NOBODY
+    session: WriteSession, rt: JobSource, payloads: Sequence[Payload], *, run_at: datetime | None = None, share: int = NOBODY
 ) -> list[int]:
     """Many jobs by one statement."""
     if not payloads:
@@ -64,11 +74,11 @@ async def enqueue_all(
     at = await now(session, rt.clock)
     rows = [_row(rt, payload, at, run_at, share) for payload in payloads]
     await session.execute(insert(Job), rows)
-    await wake(session, rt)
+    await wake(session)
     return [int(row["id"]) for row in rows]
 
 
-def _row(rt: Runtime, payload: Payload, at: datetime, run_at: datetime | None, share: int) -> dict[str, Any]:
+def _row(rt: JobSource, payload: Payload, at: datetime, run_at: datetime | None, share: int) -> dict[str, Any]:
     return {
         "id": rt.ids.next_id(),
         "kind": payload.kind,
@@ -99,14 +109,14 @@ def changed(result: Any) -> int:
     return result.rowcount if isinstance(result, CursorResult) else 0
 
 
-async def wake(session: WriteSession, rt: Runtime) -> None:
+async def wake(session: WriteSession) -> None:
     """Tell the workers of this process after the commit, and those of others as part of it; once per transaction is enough."""
     if TOPIC in session.info:
         return
     session.info[TOPIC] = True
     if session.dialect == "postgresql":
         await session.execute(select(func.pg_notify(TOPIC, "")))
-    session.after_commit(lambda: rt.signals.send(TOPIC))
+    session.after_commit(lambda: session.signals.send(TOPIC))
 
 
 def held(claim: Claim, at: datetime) -> tuple[Any, ...]:

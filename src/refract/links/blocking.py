@@ -26,7 +26,7 @@ async def block_domain(session: WriteSession, domain: str, *, reason: str, by: i
     name = canonical_domain(domain)
     if name is None:
         raise InvalidDomain(domain=domain[:100])
-    await _bump(session)  # first: its row lock lets two administrators pass one after the other
+    await bump_epoch(session)  # first: its row lock lets two administrators pass one after the other
     found = await session.get(BlockedDomain, name)
     if found is None:
         found = BlockedDomain(domain=name)
@@ -41,7 +41,7 @@ async def block_domain(session: WriteSession, domain: str, *, reason: str, by: i
 async def unblock_domain(session: WriteSession, domain: str, *, by: int | None, at: datetime) -> None:
     """Let links to a domain work again, unless one above it is blocked as well."""
     name = canonical_domain(domain)
-    await _bump(session)
+    await bump_epoch(session)
     gone = await session.execute(delete(BlockedDomain).where(BlockedDomain.domain == name)) if name else None
     if not isinstance(gone, CursorResult) or not gone.rowcount:
         raise DomainNotBlocked(domain=domain[:100])
@@ -93,7 +93,16 @@ class Blocked:
         self._epoch = seen
 
 
-async def _bump(session: WriteSession) -> None:
+async def forget_everything(session: WriteSession) -> None:
+    """Have every cache, in every process, ask again where each link leads: for changes that concern any number of them.
+
+    The epoch is part of every entry that processes share, so one written before the change is not believed after it.
+    """
+    await bump_epoch(session)
+    await feed.changed(session, [_ALL])
+
+
+async def bump_epoch(session: WriteSession) -> None:
     await (await session.connection()).execute(_first_epoch(session.dialect))
     await session.execute(update(BlockEpoch).where(BlockEpoch.id == _ROW).values(epoch=BlockEpoch.epoch + 1))
 

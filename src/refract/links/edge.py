@@ -1,6 +1,5 @@
 """What every call about links shares: who asks, what a link looks like to them, what may go wrong."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -17,7 +16,6 @@ from refract.links import service
 from refract.links.access import Who
 from refract.links.errors import LinkNotFound, NotYours
 from refract.links.queries import card_of
-from refract.links.safety_jobs import check_later
 from refract.links.schemas import LinkCreate, LinkOut
 from refract.links.service import Held, Wish
 from refract.links.vetting import Vetted, vet
@@ -83,7 +81,6 @@ async def create_one(session: WriteSession, rt: Runtime, space: Namespace, user:
     """Make a link and pay for it in the same transaction; finding one is free."""
     made = await service.create_link(session, space, user, wish)
     if not made.found:
-        await look_again(session, rt, [made])
         await take(session, bucket_of(user), 1, per_hour=creations_per_hour(rt, user), now=rt.clock.now())
     return made
 
@@ -93,10 +90,3 @@ async def shown(rt: Runtime, held: Held) -> LinkOut:
     card = await card_of(held.session, held.link)
     may = held.standing.may
     return card.shown(rt.settings.public_url, held.now, stats=may(Right.STATS), managing=may(Right.MANAGE))
-
-
-async def look_again(session: WriteSession, rt: Runtime, made: Sequence[service.Made]) -> None:
-    """Have links whose destination could not be checked looked at later, in the transaction that made them."""
-    flagged = [one.card.link.id for one in made if one.card.link.flagged and not one.found]
-    if flagged:
-        await check_later(session, rt, flagged)

@@ -45,7 +45,7 @@ def record(card: Card, now: datetime) -> dict[str, Any]:
     link = card.link
     return {
         "id": str(link.id), "code": link.code, "names": list(card.names), "destination": link.destination, "title": link.title,
-        "notes": link.notes, "tags": list(card.tags), "status": link.state_at(now).value, "visibility": link.seen_as.value,
+        "notes": link.notes, "tags": list(card.tags), "status": link.own_state_at(now).value, "visibility": link.seen_as.value,
         "redirect_status": link.redirect_status, "forward_query": link.forward_query, "expires_at": _moment(link.expires_at),
         "created_at": _moment(link.created_at), "owners": [owner.email for owner in card.owners], "clicks": card.totals.people,
     }  # fmt: skip

@@ -35,7 +35,7 @@ UNDOABLE = frozenset({Action.EDITED, Action.REVERTED, Action.DISABLED, Action.DE
 EDITABLE = ("destination", "title", "notes", "redirect_status", "visibility", "forward_query", "expires_at")
 _STORED = ("audience",)
 """Read together with `visibility`; versions of older code lack it."""
-_DESTINATION = ("href", "href_digest", "destination_host", "has_placeholders", "flagged")
+_DESTINATION = ("href", "href_digest", "destination_host", "has_placeholders", "flagged", "flag_reason")
 _LIFE = ("status", "disabled_by_admin", "deleted_at")
 _TOLD = (*EDITABLE, "status", "tags", "names")
 
@@ -77,7 +77,7 @@ def restore(link: Link, kept: Mapping[str, Any], *, life: bool) -> None:
     moved = _DESTINATION if kept["destination"] != link.destination else ()
     link.audience = kept.get("audience")
     for field in (*EDITABLE, *moved, *(_LIFE if life else ())):
-        value = kept[field]
+        value = kept.get(field) if field == "flag_reason" else kept[field]  # versions from before 0025 have none
         setattr(link, field, datetime.fromisoformat(value) if field.endswith("_at") and value is not None else value)
 
 

@@ -44,5 +44,10 @@ async def purge_links(rt: Runtime, _job: PurgeLinks) -> None:
         await rt.clock.sleep(BREATH_SECONDS)
 
 
-HANDLERS = (mark_expired, purge_links, safety_jobs.recheck_links, safety_jobs.forget_checks)
-PERIODIC = (Every(MarkExpired(), seconds=60), Every(PurgeLinks(), daily=time(2, 0)), Every(safety_jobs.ForgetChecks(), daily=time(2, 30)))
+HANDLERS = (mark_expired, purge_links, safety_jobs.recheck_links, safety_jobs.recheck_due_links, safety_jobs.forget_checks)
+PERIODIC = (
+    Every(MarkExpired(), seconds=60),
+    Every(PurgeLinks(), daily=time(2, 0)),
+    Every(safety_jobs.RecheckDueLinks(), seconds=safety_jobs.RUN_INTERVAL_SECONDS),
+    Every(safety_jobs.ForgetChecks(), daily=time(2, 30)),
+)

@@ -4,11 +4,25 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, CheckConstraint, ForeignKey, Index, Integer, SmallInteger, String, Text, UniqueConstraint
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    Integer,
+    SmallInteger,
+    String,
+    Text,
+    UniqueConstraint,
+    column,
+    select,
+    table,
+)
+from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from refract.core.ids import encode
-from refract.core.types import TABLE_OPTIONS, Model, text_key
+from refract.core.types import TABLE_OPTIONS, Model, Moment, text_key
 
 
 class LinkState(StrEnum):
@@ -16,6 +30,28 @@ class LinkState(StrEnum):
     DISABLED = "disabled"
     EXPIRED = "expired"
     DELETED = "deleted"
+    ON_HOLD = "on_hold"
+    """Its primary owner is suspended. Never stored: it follows from the owner."""
+
+
+class FlagReason(StrEnum):
+    """Why a destination is not followed without a word of warning."""
+
+    UNCHECKED = "unchecked"
+    """The checking service could not be asked yet."""
+    LOOKALIKE = "lookalike"
+    """Its host imitates another one in letters of several alphabets."""
+    DANGEROUS = "dangerous"
+    """The checking service warns of it."""
+    BLOCKED = "blocked"
+    """The operator's block list names its host."""
+
+
+class InvitedRole(StrEnum):
+    """What an invitation offers: to own a link too, or to become its primary owner."""
+
+    OWNER = "owner"
+    PRIMARY = "primary"
 
 
 class Visibility(StrEnum):
@@ -44,6 +80,10 @@ class Visibility(StrEnum):
         return cls.SIGNED_IN if (visibility, audience) == cls.SIGNED_IN.stored else cls(visibility)
 
 
+_OWNERS = table("link_owners", column("primary_link_id", BigInteger), column("user_id", BigInteger)).alias("holding_owner")
+_USERS = table("users", column("id", BigInteger), column("held_at", Moment)).alias("holding_user")
+
+
 class Link(Model):
     """A destination, and everything we promise about reaching it.
 
@@ -62,6 +102,7 @@ class Link(Model):
         Index("ix_links_updated_at", "updated_at", "id"),
         Index("ix_links_href_digest", "href_digest", "id"),
         Index("ix_links_destination_host", "destination_host", "id"),
+        Index("ix_links_checked_at", "checked_at", "id"),
         TABLE_OPTIONS,
     )
 
@@ -80,13 +121,26 @@ class Link(Model):
     forward_query: Mapped[bool]
     status: Mapped[str] = mapped_column(String(10))
     disabled_by_admin: Mapped[bool]
-    flagged: Mapped[bool]  # the safety service could not be asked
+    flagged: Mapped[bool]  # a preview is shown before it redirects
+    flag_reason: Mapped[str | None] = mapped_column(String(20))  # a FlagReason; absent on rows flagged by older versions: unchecked
+    checked_at: Mapped[datetime | None]  # when the destination was last compared with block list and checking service
     expires_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     deleted_at: Mapped[datetime | None]
     version: Mapped[int]
     search_text: Mapped[str] = mapped_column(Text)  # folded: names, title, notes, destination
+    on_hold: Mapped[bool] = column_property(
+        select(_USERS.c.id)
+        .join(_OWNERS, _OWNERS.c.user_id == _USERS.c.id)
+        .where(
+            _OWNERS.c.primary_link_id == id,  # noqa: A003 - the column above
+            _USERS.c.held_at.is_not(None),
+        )
+        .correlate_except(_OWNERS, _USERS)
+        .exists(),
+        expire_on_flush=False,
+    )
 
     @property
     def code(self) -> str:
@@ -102,7 +156,12 @@ class Link(Model):
         self.visibility, self.audience = value.stored
 
     def state_at(self, at: datetime) -> LinkState:
-        """Expiry is a fact about time, not about whether a job has run."""
+        """Return the state that counts for visitors: a hold comes before everything but deletion."""
+        own = self.own_state_at(at)
+        return LinkState.ON_HOLD if self.on_hold and own != LinkState.DELETED else own
+
+    def own_state_at(self, at: datetime) -> LinkState:
+        """Return the state that its owners gave it. Expiry is a fact about time, not about whether a job has run."""
         if self.status in (LinkState.DELETED, LinkState.DISABLED):
             return LinkState(self.status)
         return LinkState.EXPIRED if self.expires_at is not None and self.expires_at <= at else LinkState.ACTIVE
@@ -157,6 +216,28 @@ class LinkShare(Model):
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True, autoincrement=False)
     shared_by: Mapped[int | None]
     created_at: Mapped[datetime]
+
+
+class LinkInvitation(Model):
+    """An offer to own a link, which the invited person has not answered yet. One per link and person."""
+
+    __tablename__ = "link_invitations"
+    __table_args__ = (
+        UniqueConstraint("link_id", "invitee_id"),
+        CheckConstraint("role IN ('owner', 'primary')", name="role"),
+        Index("ix_link_invitations_invitee", "invitee_id", "id"),
+        Index("ix_link_invitations_inviter", "inviter_id"),
+        Index("ix_link_invitations_expires_at", "expires_at"),
+        TABLE_OPTIONS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    link_id: Mapped[int] = mapped_column(ForeignKey("links.id"))
+    inviter_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    invitee_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    role: Mapped[str] = mapped_column(String(10))  # an InvitedRole
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
 
 
 class LinkTag(Model):

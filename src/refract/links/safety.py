@@ -11,11 +11,13 @@ from typing import Self
 
 from refract.core.address import is_loopback
 from refract.core.errors import RefractError
+from refract.core.lookalikes import is_lookalike
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
 from refract.core.urls import BadUrl, parse_web_url, same_site_host
 from refract.links.blocking import blocked_among
 from refract.links.blocklist import BlockList
+from refract.links.models import FlagReason
 from refract.links.safebrowsing import SafeBrowsing
 from refract.links.safety_errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.links.safety_models import Verdict
@@ -33,15 +35,29 @@ class Vetted:
     href: str
     """The serialised form: what goes into `Location` (placeholders still in braces), and what find-if-exists compares."""
     host: str
-    flagged: bool = False
-    """Nobody could be asked whether it is dangerous: check again later."""
+    flag_reason: FlagReason | None = None
+    """Why visitors see a preview before they are led there."""
+    unchecked: bool = False
+    """The checking service could not be asked: ask it again later."""
     template: Template | None = None
     """The destination taken apart, when it has placeholders."""
+
+    @property
+    def flagged(self) -> bool:
+        return self.flag_reason is not None
 
     @property
     def checked_href(self) -> str:
         """What a checking service is asked about: the part that every visitor is led to."""
         return _without_fragment(self.template.fixed_href if self.template else self.href)
+
+
+@dataclass(frozen=True, slots=True)
+class Recheck:
+    """What a later check says of an address: nothing against it, or why it must stop, with the service's word for the danger."""
+
+    reason: FlagReason | None = None
+    threat: str | None = None
 
 
 async def vet(rt: Runtime, destinations: Sequence[str]) -> list[Vetted | RefractError]:
@@ -68,8 +84,9 @@ class Safety:
         await self._checker.close()
 
     @property
-    def asks_a_service(self) -> bool:
-        return self._checker.configured
+    def has_checks(self) -> bool:
+        """Whether a destination can be compared with anything beside the domains that administrators block, which stop at once."""
+        return self._checker.configured or self._rt.settings.blocklist_path is not None
 
     async def vet(self, destinations: Sequence[str]) -> list[Vetted | RefractError]:
         answers = [self._read(typed) for typed in destinations]
@@ -83,12 +100,20 @@ class Safety:
             raise answer
         return answer
 
-    async def recheck(self, hrefs: Sequence[str]) -> dict[str, Finding]:
-        """Ask the service again, whatever is remembered; addresses it could not be asked about are missing from the answer."""
-        findings = await self._checker.check(list(dict.fromkeys(_without_fragment(href) for href in hrefs)))
+    async def recheck(self, hrefs: Sequence[str]) -> dict[str, Recheck]:
+        """Compare addresses with the block list and ask the service again, whatever is remembered.
+
+        Addresses that the service could not be asked about are missing from what is returned.
+        """
+        listed = await self._blocklist.current()
+        blocked = {href: Recheck(FlagReason.BLOCKED) for href in hrefs if listed.match(parse_web_url(href, limit=len(href)).host)}
+        asked = [href for href in hrefs if href not in blocked]
+        if not self._checker.configured:
+            return blocked | dict.fromkeys(asked, Recheck())
+        findings = await self._checker.check(list(dict.fromkeys(_without_fragment(href) for href in asked)))
         async with self._rt.db.write() as session:
             await remember(session, findings, self._rt.clock.now())
-        return {href: findings[bare] for href in hrefs if (bare := _without_fragment(href)) in findings}
+        return blocked | {href: _rechecked(findings[bare]) for href in asked if (bare := _without_fragment(href)) in findings}
 
     def _read(self, typed: str) -> Vetted | RefractError:
         try:
@@ -97,7 +122,8 @@ class Safety:
             return InvalidUrl(reason=str(wrong))
         if self._own.include(template):
             return LinkLoop(host=template.host)
-        return Vetted(typed, template.href, template.host, template=template if template.placeholders else None)
+        reason = FlagReason.LOOKALIKE if is_lookalike(template.host) else None
+        return Vetted(typed, template.href, template.host, reason, template=template if template.placeholders else None)
 
     async def _not_blocked(self, answers: list[Vetted | RefractError]) -> list[Vetted | RefractError]:
         hosts = {answer.host for answer in answers if isinstance(answer, Vetted)}
@@ -126,10 +152,18 @@ class Safety:
         return [_judged(answer, known.get(answer.checked_href)) if isinstance(answer, Vetted) else answer for answer in answers]
 
 
+def _rechecked(found: Finding) -> Recheck:
+    return Recheck() if found.verdict is Verdict.SAFE else Recheck(FlagReason.DANGEROUS, _words(found))
+
+
+def _words(found: Finding) -> str:
+    return (found.threat or "unknown").replace("_", " ").lower()
+
+
 def _judged(answer: Vetted, found: Finding | None) -> Vetted | RefractError:
     if found is None:
-        return replace(answer, flagged=True)
-    return answer if found.verdict is Verdict.SAFE else MaliciousUrl(threat=(found.threat or "unknown").replace("_", " ").lower())
+        return replace(answer, flag_reason=answer.flag_reason or FlagReason.UNCHECKED, unchecked=True)
+    return answer if found.verdict is Verdict.SAFE else MaliciousUrl(threat=_words(found))
 
 
 def _without_fragment(href: str) -> str:

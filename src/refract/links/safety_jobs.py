@@ -1,39 +1,43 @@
-"""Work for later: destinations that nobody could be asked about when their links were made."""
+"""Destinations that are checked after the fact: at once where nobody could be asked before, and all of them again and again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import ClassVar
 
-from sqlalchemy import select, update
+from sqlalchemy import or_, select, update
 
-from refract.core.db import WriteSession
-from refract.core.errors import InvalidStateTransition
+from refract.core.db import ReadSession
+from refract.core.rows import slices
 from refract.core.runtime import Runtime
+from refract.core.urls import BadUrl
 from refract.jobs.errors import TryAgain
 from refract.jobs.payload import Payload
-from refract.jobs.queue import enqueue_all
 from refract.jobs.registry import handles
-from refract.links.access import Who
-from refract.links.errors import LinkNotFound
-from refract.links.models import Link, LinkState
+from refract.links.models import FlagReason, Link, LinkState, LinkTotals
+from refract.links.payloads import RecheckLinks
 from refract.links.safety import Safety
-from refract.links.safety_models import Verdict
-from refract.links.safety_queries import Finding, forget_old_checks
-from refract.links.service.lifecycle import disable_link
+from refract.links.safety_queries import forget_old_checks
+from refract.links.service.lifecycle import stop_link
 from refract.links.templates import read_template
 
-OURSELVES = Who(0, is_admin=True)
-"""Nobody in particular: what the service finds out is done with an administrator's rights, so only one can take it back."""
+CLICKED_EVERY = timedelta(days=1)
+"""How often a link is checked that somebody followed since the last time."""
+EVERY = timedelta(days=7)
+"""How often every other link is."""
+BATCH_SIZE = 500
+"""Links of one question to the service."""
+MAX_BATCHES = 20
+"""Batches of one run: what is left is due in the next, so the work is spread out."""
+RUN_INTERVAL_SECONDS = 900
+BREATH_SECONDS = 0.01
 
-_AT_ONCE = 500
 _PATIENT = (60.0, 60.0, 300.0, 900.0, 3600.0, 3600.0 * 6, 3600.0 * 24)
 
 
-class RecheckLinks(Payload):
-    """Links that are flagged because the checking service was away."""
+class RecheckDueLinks(Payload):
+    """Check the links again that were checked longest ago."""
 
-    kind: ClassVar[str] = "links.recheck"
-
-    link_ids: list[int]
+    kind: ClassVar[str] = "links.recheck_due"
 
 
 class ForgetChecks(Payload):
@@ -42,46 +46,85 @@ class ForgetChecks(Payload):
     kind: ClassVar[str] = "links.forget_checks"
 
 
-async def check_later(session: WriteSession, rt: Runtime, link_ids: Sequence[int]) -> None:
-    """Ask for a second look at flagged links, in the transaction that made them."""
-    slices = [list(link_ids[start : start + _AT_ONCE]) for start in range(0, len(link_ids), _AT_ONCE)]
-    await enqueue_all(session, rt, [RecheckLinks(link_ids=some) for some in slices])
-
-
 @handles(RecheckLinks, tries=len(_PATIENT), backoff=_PATIENT)
 async def recheck_links(rt: Runtime, job: RecheckLinks) -> None:
-    """Take the flag off what is safe, and stop what is dangerous; what still cannot be asked about is tried again."""
-    safety = rt.part(Safety)
-    if not safety.asks_a_service:
+    """Take the flag off what is safe, and stop what is bad; what cannot be asked about is tried again."""
+    if not rt.part(Safety).has_checks:
         return  # the operator no longer wants it
     async with rt.db.read() as session:
-        flagged = select(Link.id, Link.href_digest, Link.destination).where(
-            Link.id.in_(job.link_ids), Link.flagged, Link.status != LinkState.DELETED
-        )
-        links = {link_id: (digest, destination) for link_id, digest, destination in await session.execute(flagged)}
-    hrefs = {link_id: read_template(destination).fixed_href for link_id, (_, destination) in links.items()}
-
-    findings = await safety.recheck(list(hrefs.values()))  # slow: no transaction is open here
-
-    for link_id, (digest, _) in links.items():
-        if found := findings.get(hrefs[link_id]):
-            await _settle(rt, link_id, digest, found)
-    if any(href not in findings for href in hrefs.values()):
+        links = await _destinations(session, job.link_ids)
+    if not await _check(rt, links):
         code = "CHECK_UNAVAILABLE"
         raise TryAgain(code, "The checking service gave no answer.")
 
 
-async def _settle(rt: Runtime, link_id: int, digest: str, found: Finding) -> None:
-    """One link, one transaction. A destination that was changed meanwhile has been checked for itself."""
+@handles(RecheckDueLinks)
+async def recheck_due_links(rt: Runtime, _job: RecheckDueLinks) -> None:
+    """Check what is due, the longest unchecked first. A service that does not answer ends the run."""
+    for _ in range(MAX_BATCHES if rt.part(Safety).has_checks else 0):
+        async with rt.db.read() as session:
+            links = await _destinations(session, await due_links(session, rt))
+        if not links or not await _check(rt, links):
+            return
+        await rt.clock.sleep(BREATH_SECONDS)
+
+
+async def due_links(session: ReadSession, rt: Runtime, most: int = BATCH_SIZE) -> list[int]:
+    """Return links whose check is due: never checked, clicked since a check of yesterday, or last checked a week ago."""
+    now = rt.clock.now()
+    accepted = Link.flag_reason.in_((FlagReason.DANGEROUS, FlagReason.BLOCKED))  # active all the same: an administrator said so
+    open_links = select(Link.id).where(Link.status == LinkState.ACTIVE, or_(Link.flag_reason.is_(None), ~accepted))
+    clicked = open_links.join(LinkTotals, LinkTotals.link_id == Link.id).where(
+        LinkTotals.last_clicked_at > now - EVERY - CLICKED_EVERY,  # along its index; what was clicked before is due by the week
+        LinkTotals.last_clicked_at > Link.checked_at,
+        Link.checked_at <= now - CLICKED_EVERY,
+    )
+    questions = (
+        open_links.where(Link.checked_at.is_(None)).order_by(Link.id),
+        clicked.order_by(Link.checked_at),
+        open_links.where(Link.checked_at <= now - EVERY).order_by(Link.checked_at),
+    )
+    found: dict[int, None] = {}
+    for question in questions:
+        if len(found) < most:
+            found |= dict.fromkeys(await session.scalars(question.limit(most - len(found))))
+    return list(found)
+
+
+async def _destinations(session: ReadSession, link_ids: list[int]) -> dict[int, tuple[str, str]]:
+    """Return the digest and the address to check of each link that is not deleted."""
+    found: dict[int, tuple[str, str]] = {}
+    for some in slices(sorted(link_ids)):
+        question = select(Link.id, Link.href_digest, Link.destination).where(Link.id.in_(some), Link.status != LinkState.DELETED)
+        found |= {link_id: (digest, _checked_href(destination)) for link_id, digest, destination in await session.execute(question)}
+    return found
+
+
+def _checked_href(destination: str) -> str:
+    try:
+        return read_template(destination).fixed_href
+    except BadUrl:
+        return "https://invalid.invalid/"  # no URL by today's rules: it is not led to, so there is nothing to find out
+
+
+async def _check(rt: Runtime, links: Mapping[int, tuple[str, str]]) -> bool:
+    """Check and settle. Return whether there was an answer for all of them. No transaction is open while others are asked."""
+    findings = await rt.part(Safety).recheck([href for _, href in links.values()])
+    found = {link_id: findings[href] for link_id, (_, href) in links.items() if href in findings}
+    now = rt.clock.now()
+    safe = sorted(link_id for link_id, finding in found.items() if finding.reason is None)
+    unchecked = or_(Link.flag_reason.is_(None), Link.flag_reason == FlagReason.UNCHECKED)
     async with rt.db.write() as session:
-        same = (Link.id == link_id, Link.href_digest == digest, Link.flagged)
-        if found.verdict is Verdict.SAFE:
-            await session.execute(update(Link).where(*same).values(flagged=False).execution_options(synchronize_session=False))
-        elif await session.scalar(select(Link.id).where(*same).with_for_update()) is not None:
-            try:
-                await disable_link(session, OURSELVES, link_id, rt.clock.now())
-            except (InvalidStateTransition, LinkNotFound):
-                return  # expired, deleted or closed already: it leads nowhere
+        for some in slices(safe):
+            changed = update(Link).where(Link.id.in_(some)).execution_options(synchronize_session=False)
+            await session.execute(changed.values(checked_at=now))
+            by_digest = Link.href_digest.in_({links[link_id][0] for link_id in some})  # a destination changed since has its own check
+            await session.execute(changed.where(Link.flagged, unchecked, by_digest).values(flagged=False, flag_reason=None))
+    for link_id, finding in found.items():
+        if finding.reason is not None:  # one link, one transaction
+            async with rt.db.write() as session:
+                await stop_link(session, link_id, links[link_id][0], finding.reason, finding.threat, now)
+    return len(found) == len(links)
 
 
 @handles(ForgetChecks)

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from refract.core.schema import Id, Input, Output, Timestamp
-from refract.links.models import LinkState, Visibility
+from refract.links.models import FlagReason, LinkState, Visibility
 
 MOST_NAMES = 50
 MOST_TAGS = 20
@@ -104,7 +104,8 @@ class LinkOut(Output):
     total_clicks: int | None
     bot_clicks: int | None
     last_clicked_at: datetime | None
-    flagged: bool
+    flagged: bool = Field(description="Visitors see a preview before they are led on.")
+    flag_reason: FlagReason | None = Field(description="Why it is flagged.")
     forward_query: bool
     version: int
     owners: list[LinkOwnerOut]

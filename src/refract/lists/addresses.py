@@ -28,7 +28,7 @@ async def look_at(rt: Runtime, typed: Sequence[str]) -> list[Address | RefractEr
     for index, verdict in zip(good, judged, strict=True):
         address = read[index]
         if isinstance(verdict, Vetted) and isinstance(address, Address):
-            answers[index] = replace(address, flagged=verdict.flagged, host=verdict.host)
+            answers[index] = replace(address, flag_reason=verdict.flag_reason, unchecked=verdict.unchecked, host=verdict.host)
         elif isinstance(verdict, LinkLoop) and isinstance(address, Address):
             answers[index] = await _own(rt, address, verdict)
         elif isinstance(verdict, RefractError):
@@ -68,4 +68,5 @@ async def _own(rt: Runtime, address: Address, refused: LinkLoop) -> Address | Re
     checked = (await vet(rt, [link.href]))[0]
     if isinstance(checked, RefractError):
         return checked
-    return Address(link.destination, link.href, link.destination_host, normalised(link.href), checked.flagged, link.id)
+    reason, unchecked = checked.flag_reason, checked.unchecked
+    return Address(link.destination, link.href, link.destination_host, normalised(link.href), reason, unchecked, link.id)

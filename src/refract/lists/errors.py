@@ -1,6 +1,6 @@
 """What can go wrong with a list."""
 
-from refract.core.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from refract.core.errors import Conflict, Forbidden, Invalid, NotFound, RefractError, Unauthenticated
 
 
 class ListNotFound(NotFound):
@@ -37,6 +37,12 @@ class SlugSettled(Conflict):
 
 class OrderMismatch(Conflict):
     """The order must name every entry of the list exactly once: load the list again and repeat the change."""
+
+
+class ListUnavailable(RefractError):
+    """This list is not available."""
+
+    status = 410
 
 
 class AnonymousListsOff(Unauthenticated):

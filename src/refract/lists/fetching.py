@@ -1,6 +1,6 @@
 """Work for later on entries: what their pages say of themselves, and a second look at those nobody could be asked about."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from sqlalchemy import select
@@ -16,7 +16,7 @@ from refract.jobs.payload import Payload
 from refract.jobs.queue import enqueue_all
 from refract.jobs.registry import handles
 from refract.links.safety import Safety
-from refract.links.safety_models import Verdict
+from refract.links.safety_jobs import BATCH_SIZE, BREATH_SECONDS, CLICKED_EVERY, EVERY, MAX_BATCHES
 from refract.lists import queries, service
 from refract.lists.models import ListEntry
 
@@ -33,11 +33,17 @@ class FetchEntry(Payload):
 
 
 class RecheckEntries(Payload):
-    """Entries that are flagged because the checking service was away."""
+    """Entries that are to be checked now, since the checking service was away when they were added."""
 
     kind: ClassVar[str] = "lists.recheck"
 
     entry_ids: list[int]
+
+
+class RecheckDueEntries(Payload):
+    """Check the entries again that were checked longest ago."""
+
+    kind: ClassVar[str] = "lists.recheck_due"
 
 
 def fetcher(rt: Runtime) -> Fetcher:
@@ -48,9 +54,9 @@ async def look_later(session: WriteSession, rt: Runtime, entries: Sequence[ListE
     """Ask for everything that new entries still need, in the transaction that made them. Strangers share one turn."""
     pending = [FetchEntry(entry_id=entry.id) for entry in entries if entry.fetch_status == "pending"]
     await enqueue_all(session, rt, pending, share=user_id or NOBODY)
-    flagged = [entry.id for entry in entries if entry.flagged]
-    if flagged:
-        await enqueue_all(session, rt, [RecheckEntries(entry_ids=flagged)])
+    unchecked = [entry.id for entry in entries if entry.checked_at is None]
+    if unchecked:
+        await enqueue_all(session, rt, [RecheckEntries(entry_ids=unchecked)])
 
 
 @handles(FetchEntry)
@@ -75,20 +81,33 @@ async def _look(rt: Runtime, href: str, owner_id: int | None) -> Metadata | None
 
 @handles(RecheckEntries, tries=len(_PATIENT), backoff=_PATIENT)
 async def recheck_entries(rt: Runtime, job: RecheckEntries) -> None:
-    """Take the flag off what is safe, and stop what is dangerous; what still cannot be asked about is tried again."""
-    safety = rt.part(Safety)
-    if not safety.asks_a_service:
+    """Take the flag off what is safe, and stop what is bad; what cannot be asked about is tried again."""
+    if not rt.part(Safety).has_checks:
         return  # the operator no longer wants it
     async with rt.db.read() as session:
-        flagged = select(ListEntry.id, ListEntry.href).where(ListEntry.id.in_(job.entry_ids), ListEntry.flagged)
-        hrefs = dict((await session.execute(flagged)).all())
-
-    findings = await safety.recheck(list(hrefs.values()))  # slow: no transaction is open here
-
-    async with rt.db.write() as writing:
-        for entry_id, href in hrefs.items():
-            if found := findings.get(href):
-                await service.settle_check(writing, entry_id, dangerous=found.verdict is not Verdict.SAFE)
-    if any(href not in findings for href in hrefs.values()):
+        wanted = select(ListEntry.id, ListEntry.href).where(ListEntry.id.in_(job.entry_ids))
+        hrefs = dict((await session.execute(wanted)).all())
+    if not await _check(rt, hrefs):
         code = "CHECK_UNAVAILABLE"
         raise TryAgain(code, "The checking service gave no answer.")
+
+
+@handles(RecheckDueEntries)
+async def recheck_due_entries(rt: Runtime, _job: RecheckDueEntries) -> None:
+    """Check what is due, the longest unchecked first. A service that does not answer ends the run."""
+    for _ in range(MAX_BATCHES if rt.part(Safety).has_checks else 0):
+        async with rt.db.read() as session:
+            hrefs = await queries.due_entries(session, rt.clock.now(), clicked_every=CLICKED_EVERY, every=EVERY, most=BATCH_SIZE)
+        if not hrefs or not await _check(rt, hrefs):
+            return
+        await rt.clock.sleep(BREATH_SECONDS)
+
+
+async def _check(rt: Runtime, hrefs: Mapping[int, str]) -> bool:
+    """Check and settle. Return whether there was an answer for all of them. No transaction is open while others are asked."""
+    findings = await rt.part(Safety).recheck(list(hrefs.values()))
+    found = {entry_id: findings[href] for entry_id, href in hrefs.items() if href in findings}
+    safe = [entry_id for entry_id, finding in found.items() if finding.reason is None]
+    async with rt.db.write() as session:
+        await service.settle_checks(session, safe, [entry_id for entry_id in found if entry_id not in set(safe)], rt.clock.now())
+    return len(found) == len(hrefs)

@@ -7,6 +7,7 @@ from refract.core.runtime import Runtime
 from refract.jobs.payload import Payload
 from refract.jobs.registry import handles
 from refract.jobs.schedule import Every
+from refract.links.safety_jobs import RUN_INTERVAL_SECONDS
 from refract.lists import fetching, service
 from refract.names.service import release_held
 
@@ -55,5 +56,17 @@ async def give_up_waiting(rt: Runtime, _job: GiveUpWaiting) -> None:
         await service.give_up_waiting(session, rt.clock.now())
 
 
-HANDLERS = (fetching.fetch_entry, fetching.recheck_entries, erase_lists, give_up_waiting, release_names)
-PERIODIC = (Every(EraseLists(), daily=time(3, 0)), Every(GiveUpWaiting(), seconds=300), Every(ReleaseNames(), seconds=300))
+HANDLERS = (
+    fetching.fetch_entry,
+    fetching.recheck_entries,
+    fetching.recheck_due_entries,
+    erase_lists,
+    give_up_waiting,
+    release_names,
+)
+PERIODIC = (
+    Every(EraseLists(), daily=time(3, 0)),
+    Every(GiveUpWaiting(), seconds=300),
+    Every(ReleaseNames(), seconds=300),
+    Every(fetching.RecheckDueEntries(), seconds=RUN_INTERVAL_SECONDS),
+)

@@ -3,10 +3,23 @@
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Integer, String, Text, UniqueConstraint, false
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Text,
+    UniqueConstraint,
+    column,
+    false,
+    select,
+    table,
+)
+from sqlalchemy.orm import Mapped, column_property, mapped_column
 
-from refract.core.types import TABLE_OPTIONS, Model, text_key
+from refract.core.types import TABLE_OPTIONS, Model, Moment, text_key
 
 
 class ListStatus(StrEnum):
@@ -25,6 +38,9 @@ class FetchStatus(StrEnum):
 class ListEvent(StrEnum):
     PUBLISH = "publish"
     DELETE = "delete"
+
+
+_USERS = table("users", column("id", BigInteger), column("held_at", Moment)).alias("holding_user")
 
 
 class LinkList(Model):
@@ -62,6 +78,10 @@ class LinkList(Model):
     published_at: Mapped[datetime | None]
     deleted_at: Mapped[datetime | None]
     deleted_by_admin: Mapped[bool] = mapped_column(default=False, server_default=false())  # then its maker cannot undo it
+    on_hold: Mapped[bool] = column_property(
+        select(_USERS.c.id).where(_USERS.c.id == owner_id, _USERS.c.held_at.is_not(None)).correlate_except(_USERS).exists(),
+        expire_on_flush=False,
+    )
 
 
 class ListEntry(Model):
@@ -74,6 +94,7 @@ class ListEntry(Model):
         Index("ix_list_entries_fetch_status", "list_id", "fetch_status"),
         Index("ix_list_entries_normalized", "list_id", "normalized_digest"),
         Index("ix_list_entries_waiting", "fetch_status", "id"),
+        Index("ix_list_entries_checked_at", "checked_at", "id"),
         TABLE_OPTIONS,
     )
 
@@ -91,8 +112,10 @@ class ListEntry(Model):
     title_by_hand: Mapped[bool]
     description_by_hand: Mapped[bool]
     fetch_status: Mapped[str] = mapped_column(String(10))
-    flagged: Mapped[bool]  # the safety service could not be asked
-    dangerous: Mapped[bool]  # it was asked later, and warned
+    flagged: Mapped[bool]  # a preview is shown before it redirects
+    flag_reason: Mapped[str | None] = mapped_column(String(20))  # a FlagReason of links
+    checked_at: Mapped[datetime | None]  # when the address was last compared with block list and checking service
+    dangerous: Mapped[bool]  # it was found bad since it was added
     position: Mapped[int] = mapped_column(Integer)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]

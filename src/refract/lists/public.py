@@ -45,6 +45,7 @@ class Entry:
     position: int
     href: str
     state: State
+    flag_reason: str | None = None
 
 
 class Public:
@@ -117,7 +118,7 @@ class Public:
             rows = await queries.entries_of(session, about.seen.found.id, position=int(place))
             blocked = await self._rt.part(BlockedDomains).as_of(session, about.seen.epoch)
         shown = lines(rows, blocked, self._rt.clock.now())
-        return Entry(shown[0].entry.id, int(place), shown[0].href, shown[0].state) if shown else None
+        return Entry(shown[0].entry.id, int(place), shown[0].href, shown[0].state, shown[0].flag_reason) if shown else None
 
     async def _read(self, holder: int, edition: int | None) -> tuple[Published, list[Line]] | None:
         async with self._rt.db.read() as session:

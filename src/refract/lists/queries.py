@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, func, or_, select
@@ -276,6 +276,24 @@ async def still_pending(session: ReadSession, entry_id: int) -> tuple[str, int |
     pending = wanted.where(ListEntry.id == entry_id, ListEntry.fetch_status == FetchStatus.PENDING, ALIVE)
     row = (await session.execute(pending)).one_or_none()
     return (row.href, row.owner_id) if row is not None else None
+
+
+async def due_entries(session: ReadSession, now: datetime, *, clicked_every: timedelta, every: timedelta, most: int) -> dict[int, str]:
+    """Return id and address of entries whose check is due: never checked, followed since yesterday's check, or last checked long ago."""
+    alive = select(ListEntry.id, ListEntry.href).join(LinkList, LinkList.id == ListEntry.list_id).where(ALIVE, ~ListEntry.dangerous)
+    followed = alive.join(ListTotals, ListTotals.target_id == ListEntry.id).where(
+        ListTotals.last_clicked_at > ListEntry.checked_at, ListEntry.checked_at <= now - clicked_every
+    )
+    questions = (
+        alive.where(ListEntry.checked_at.is_(None)).order_by(ListEntry.id),
+        followed.order_by(ListEntry.checked_at),
+        alive.where(ListEntry.checked_at <= now - every).order_by(ListEntry.checked_at),
+    )
+    found: dict[int, str] = {}
+    for question in questions:
+        if len(found) < most:
+            found |= dict((await session.execute(question.limit(most - len(found)))).all())
+    return found
 
 
 async def untouched_drafts(session: ReadSession, before: datetime, most: int) -> list[int]:

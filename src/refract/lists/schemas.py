@@ -107,6 +107,7 @@ class ListSummary(Output):
     palette: Palette
     slug: str | None
     status: ListStatus
+    on_hold: bool = Field(description="The account of its owner is suspended, so its page answers 410.")
     edition: int | None
     created_at: datetime
     updated_at: datetime

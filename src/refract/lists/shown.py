@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from refract.core.lookalikes import ascii_address
 from refract.core.urls import BadUrl, normalise, parse_web_url
-from refract.links.models import Link, LinkState, Visibility
+from refract.links.models import FlagReason, Link, LinkState, Visibility
 from refract.lists.models import FetchStatus, LinkList, ListEntry, ListStatus
 from refract.lists.palettes import HOUSE, NAMES, Palette
 from refract.lists.schemas import EntryOut, ListOut, ListSummary, PublicEntry, PublicList
@@ -49,6 +50,7 @@ class Line:
     state: State
     duplicate: bool
     clicks: int
+    flag_reason: str | None = None
 
     def out(self) -> EntryOut:
         entry = self.entry
@@ -72,17 +74,21 @@ def lines(rows: Iterable[EntryRow], blocked: Blocks, now: datetime) -> list[Line
 
 def _line(row: EntryRow, blocked: Blocks, now: datetime, known: set[str]) -> Line:
     entry, link = row.entry, row.link
-    url, href, normalized, host = entry.url, entry.href, entry.normalized_url, entry.host
+    url, href, normalized, host = ascii_address(entry.url), entry.href, entry.normalized_url, entry.host
+    flagged, flag_reason = entry.flagged, entry.flag_reason
     state: State = "live"
     if entry.link_id is not None:
         if link is None or not follows(link, now):
             state = "gone"
         elif link.href != href:
-            url, href, host = link.destination, link.href, link.destination_host
+            url, href, host = ascii_address(link.destination), link.href, link.destination_host
             normalized = normalised(href)
+        if link is not None:
+            flagged, flag_reason = flagged or link.flagged, link.flag_reason if link.flagged else flag_reason
     if entry.dangerous or blocked.match(host) is not None:
         state = "blocked"
-    return Line(entry, url, href, normalized, state, normalized in known, row.clicks)
+    reason = (flag_reason or FlagReason.UNCHECKED) if flagged else None
+    return Line(entry, url, href, normalized, state, normalized in known, row.clicks, reason)
 
 
 def follows(link: Link, now: datetime) -> bool:
@@ -108,7 +114,7 @@ def whole(seen: Seen, shown: Sequence[Line], base_url: str) -> ListOut:
 def _fields(found: LinkList, views: int, base_url: str) -> dict[str, Any]:
     return {
         "id": found.id, "title": found.title, "description": found.description, "palette": palette_of(found), "slug": found.slug,
-        "status": ListStatus(found.status),
+        "status": ListStatus(found.status), "on_hold": found.on_hold,
         "edition": found.edition, "created_at": found.created_at, "updated_at": found.updated_at, "published_at": found.published_at,
         "url": f"{base_url}/{found.slug}" if found.status == ListStatus.PUBLISHED else None, "views": views,
     }  # fmt: skip

@@ -9,7 +9,7 @@ from refract.identity.actors import Reader
 from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven, SignInNeeded
 from refract.identity.visitors import Actor
 from refract.redirect.follow import Follow
-from refract.redirect.resolve import Dead, Found, Leads, Listed, Missing, Outcome, Shows, SignInFirst, Unfit, resolve
+from refract.redirect.resolve import Dead, Found, Leads, Listed, Missing, Outcome, Shows, SignInFirst, Unfit, Warns, resolve
 from refract.redirect.schemas import ResolveIn, ResolveOut
 from refract.redirect.wish import View, Wish, forgiven, read_wish
 from refract.web.limits import RateLimited
@@ -58,10 +58,15 @@ def own_path(typed: str, public_url: str) -> tuple[str, str]:
     return f"/{path.lstrip('/')}", query
 
 
-def _said(path: str, wish: Wish, outcome: Outcome, dead_status: int, suggestions: list[str]) -> ResolveOut:
+def _said(  # noqa: PLR0911 - one for each outcome
+    path: str, wish: Wish, outcome: Outcome, dead_status: int, suggestions: list[str]
+) -> ResolveOut:
     match outcome:
         case Leads(found, href):
             return _out(path, "redirect", found.redirect_status, _how(found, wish), found, href)
+        case Warns(found, href):
+            why = f"The link /{found.name} is flagged ({found.flag_reason}): visitors see its preview before they are led on."
+            return _out(path, "preview", 200, why, found, href)
         case Shows(found, href):
             code = wish.view is View.QR
             why = f"The QR code of /{found.name}." if code else f"The page that says where /{found.name} leads."
@@ -71,7 +76,7 @@ def _said(path: str, wish: Wish, outcome: Outcome, dead_status: int, suggestions
         case Unfit(found, reason, usage):
             return _out(path, "does_not_fit", 404, f"{reason} Write it like {usage}.", found)
         case Dead(found, state) if dead_status != 404:  # else nobody is to see the difference, here as little as there
-            return _out(path, state, dead_status, f"The link /{found.name} is {state}.", found)
+            return _out(path, state, dead_status, f"The link /{found.name} is {state.replace('_', ' ')}.", found)
         case Missing() | SignInFirst() | Dead():
             pass
     return _out(path, "not_found", 404, f"Nothing lives at /{wish.shown}.").model_copy(update={"suggestions": suggestions})

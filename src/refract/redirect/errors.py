@@ -37,6 +37,10 @@ class LinkBlocked(LinkGone):
     """The link /{name} led to a place that is blocked here."""
 
 
+class LinkUnavailable(LinkGone):
+    """The link /{name} is not available."""
+
+
 class BadQrFormat(Invalid):
     """A QR code comes as svg or png; a png has a size from {least} to {most} pixels."""
 

@@ -5,6 +5,7 @@ knows the names is handed in, and so are the hooks that count a click and keep a
 """
 
 import asyncio
+from dataclasses import replace
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.responses import RedirectResponse, Response
@@ -23,6 +24,7 @@ from refract.redirect.errors import (
     LinkDisabled,
     LinkExpired,
     LinkGone,
+    LinkUnavailable,
     NoSuchLink,
     PathDoesNotFit,
     QrTooDense,
@@ -42,9 +44,12 @@ from refract.redirect.resolve import (
     State,
     Unfit,
     Visitor,
+    Warns,
+    fit,
     resolve,
 )
 from refract.redirect.responses import Redirect, json_preview, without_body
+from refract.redirect.warning import PARAMETER, confirm, explain_flag, is_confirmed, split_confirmation
 from refract.redirect.wish import View, raw_path_of, read_wish
 from refract.web import returning
 from refract.web.networks import Misses
@@ -58,7 +63,13 @@ HASTY_SECONDS = 0.5
 _METHODS = ("GET", "HEAD")
 _KEEPING_METHOD = (307, 308)
 _SIGN_IN = "/auth/sign-in"
-_GONE: dict[State, type[LinkGone]] = {"expired": LinkExpired, "disabled": LinkDisabled, "deleted": LinkDeleted, "blocked": LinkBlocked}
+_GONE: dict[State, type[LinkGone]] = {
+    "expired": LinkExpired,
+    "disabled": LinkDisabled,
+    "deleted": LinkDeleted,
+    "blocked": LinkBlocked,
+    "on_hold": LinkUnavailable,
+}
 
 
 class Follow:
@@ -145,10 +156,12 @@ class _Request:
             self._visitor = await self._surface.visitor(self._scope)
         return self._visitor
 
-    async def _respond(self, outcome: Outcome) -> ASGIApp:
+    async def _respond(self, outcome: Outcome) -> ASGIApp:  # noqa: PLR0911 - one for each outcome
         match outcome:
             case Leads(found, href):
                 return await self._redirect(found, href)
+            case Warns(found, href):
+                return await self._warn(found, href)
             case Shows(found, href):
                 return await self._preview(found, href) if self._wish.view is View.PREVIEW else await self._qr(found)
             case Listed(found) if self._follow.hooks.lists is not None:
@@ -166,10 +179,10 @@ class _Request:
         if self._wish.view is View.QR and not self._wish.extra:
             return await self._qr(found)
         answer = await lists(self._scope, found, self._wish)
-        return await self._respond(answer) if isinstance(answer, Leads | Dead | Missing) else answer
+        return await self._respond(answer) if isinstance(answer, Leads | Warns | Dead | Missing) else answer
 
     async def _redirect(self, found: Found, href: str) -> ASGIApp:
-        if found.kind == "link" and not found.restricted and not (found.forward_query and self._wish.query):
+        if found.is_cacheable and not (found.forward_query and self._wish.query):
             self._follow.hooks.fill(self._raw_path, found, href)  # at once: the next who asks should not have to ask for it again
         if self._scope["method"] != "HEAD":
             await self._follow.hooks.record(self._scope, found)
@@ -185,10 +198,21 @@ class _Request:
         returning.remember(response, self._rt, path)
         return response
 
-    async def _preview(self, found: Found, href: str) -> Response:
+    async def _warn(self, found: Found, href: str) -> ASGIApp:
+        """Show the preview of a flagged link, and redirect once the visitor confirms it: only that is a click."""
+        now, network = self._rt.clock.now(), self._surface.network(self._scope)
+        confirmation, query = split_confirmation(self._wish.query)
+        if confirmation and is_confirmed(self._rt.secret, found, network, now, confirmation):
+            fitted = fit(found, found.template, replace(self._wish, query=query)) if found.template is not None else None
+            return await self._redirect(found, fitted.href if isinstance(fitted, Leads) else href)
+        asked = f"{PARAMETER}={confirm(self._rt.secret, found, network, now)}"
+        path = self._raw_path.decode("latin-1")
+        return await self._preview(found, href, continue_url=f"{path}?{asked}&{query}" if query else f"{path}?{asked}")
+
+    async def _preview(self, found: Found, href: str, *, continue_url: str | None = None) -> Response:
         short_url = self._short_url(found)
         if not self._page:
-            return json_preview(found, short_url, href)
+            return json_preview(found, short_url, href, continue_url)
         link = {
             "name": found.name,
             "short_url": short_url,
@@ -208,6 +232,8 @@ class _Request:
             qr_url=address,
             qr_png_url=f"{address}?format=png&size=512",
             manage_url=await self._surface.manage_url(await self._who(), found),
+            continue_url=continue_url,
+            warning=explain_flag(found.flag_reason) if found.flag_reason else None,
         )
 
     async def _qr(self, found: Found) -> Response:

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
-from refract.redirect.resolve import Dead, Found, Leads, Missing, Visitor
+from refract.redirect.resolve import Dead, Found, Leads, Missing, Visitor, Warns
 from refract.redirect.wish import Wish
 
-ListPage = Callable[[Scope, Found, Wish], Awaitable[ASGIApp | Leads | Dead | Missing]]
+ListPage = Callable[[Scope, Found, Wish], Awaitable[ASGIApp | Leads | Warns | Dead | Missing]]
 Record = Callable[[Scope, Found], Awaitable[None]]
 Fill = Callable[[bytes, Found, str], None]
 Stale = Callable[[bytes, bytes], Leads | None]

@@ -10,7 +10,7 @@ from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl
 from refract.links.access import Who, owned_by, shared_with
 from refract.links.blocking import Blocked
-from refract.links.models import Link, Visibility
+from refract.links.models import FlagReason, Link, Visibility
 from refract.links.queries import did_you_mean
 from refract.links.templates import Template, read_template
 from refract.names.grammar import name_key
@@ -20,11 +20,13 @@ from refract.redirect.resolve import Found, Visitor
 LONG_AGO = float("-inf")
 _NO_ID = -1
 _FACTS = """l.id, l.destination, l.destination_host, l.redirect_status, l.status, l.expires_at, l.visibility, l.forward_query, l.title,
-l.created_at, l.version, l.audience, l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1)"""
-QUESTION = f"""SELECT 0, n.kind, n.target_id, n.name, {_FACTS}
+l.created_at, l.version, l.audience, l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1), l.flagged, l.flag_reason,
+(SELECT u.held_at FROM link_owners o JOIN users u ON u.id = o.user_id WHERE o.primary_link_id = l.id)"""
+_LIST_HELD = "(SELECT u.held_at FROM lists s JOIN users u ON u.id = s.owner_id WHERE n.kind = 'list' AND s.id = n.target_id)"
+QUESTION = f"""SELECT 0, n.kind, n.target_id, n.name, {_LIST_HELD}, {_FACTS}
 FROM names n LEFT JOIN links l ON n.kind = 'link' AND l.id = n.target_id WHERE n.key = ?
 UNION ALL
-SELECT 1, 'link', l.id, NULL, {_FACTS}
+SELECT 1, 'link', l.id, NULL, NULL, {_FACTS}
 FROM links l WHERE l.id = ? AND l.random_code IS NULL"""  # noqa: S608 - our own column names
 """A name and a code in one question: two rows at most, and the name's comes first."""
 
@@ -43,9 +45,9 @@ class DatabaseLookup:
         link_id = decode(text)
         rows = await self._reader.rows(QUESTION, name_key(text), _NO_ID if link_id is None else link_id)
         for row in sorted(rows, key=lambda row: int(row[0])):
-            _, kind, target_id, name, number = row[:5]
+            _, kind, target_id, name, list_held, number = row[:6]
             if kind == Kind.LIST:
-                return Found(kind="list", id=target_id, name=name, asked_at=asked_at)
+                return Found(kind="list", id=target_id, name=name, on_hold=list_held is not None, asked_at=asked_at)
             if number is not None:  # else a name whose link was removed
                 return await self._link(row, text, asked_at)
         return None
@@ -64,8 +66,8 @@ class DatabaseLookup:
             return await did_you_mean(session, text, who, self._rt.clock.now())
 
     async def _link(self, row: Row, text: str, asked_at: float) -> Found:
-        name, number, destination, host, redirect_status, status, expires_at = row[3:10]
-        visibility, forward_query, title, made, version, audience, random_code, epoch = row[10:]
+        name, _, number, destination, host, redirect_status, status, expires_at = row[3:11]
+        visibility, forward_query, title, made, version, audience, random_code, epoch, flagged, flag_reason, held_at = row[11:]
         return Found(
             kind="link",
             id=number,
@@ -79,6 +81,8 @@ class DatabaseLookup:
             audience=audience,
             forward_query=bool(forward_query),
             blocked=await self._is_blocked(host, epoch or 0),
+            on_hold=held_at is not None,
+            flag_reason=(flag_reason or FlagReason.UNCHECKED) if flagged else None,
             title=title,
             created_at=moment(made),
             version=version,

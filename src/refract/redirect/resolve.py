@@ -16,7 +16,7 @@ from refract.links.templates import Template
 from refract.redirect.wish import View, Wish, forgiven
 
 Kind = Literal["link", "list", "entry"]
-State = Literal["active", "disabled", "expired", "deleted", "blocked"]
+State = Literal["active", "disabled", "expired", "deleted", "blocked", "on_hold"]
 
 _POSSIBLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
 
@@ -50,6 +50,10 @@ class Found:
     """Who may follow a restricted link beside owners, recipients and administrators."""
     forward_query: bool = False
     blocked: bool = False
+    on_hold: bool = False
+    """Whoever owns it is suspended, links and all."""
+    flag_reason: str | None = None
+    """Why a preview is shown before it redirects (a `FlagReason` of links); None where none is."""
     title: str | None = None
     created_at: datetime | None = None
     version: int = 0
@@ -58,10 +62,17 @@ class Found:
     asked_at: float = float("-inf")
     """When somebody set out to find this, in monotonic seconds: what was forgotten since must not be kept."""
 
+    @property
+    def is_cacheable(self) -> bool:
+        """Whether every visitor gets the same redirect. Others are never in L1, L2 or the lane."""
+        return self.kind == "link" and not (self.restricted or self.on_hold or self.flag_reason)
+
     def state_at(self, now: datetime) -> State:
         """Expiry is a fact about time, to the instant, whatever a job has marked."""
         if self.status == "deleted":
             return "deleted"
+        if self.on_hold:
+            return "on_hold"
         if self.status == "disabled":
             return "disabled"
         if self.blocked or self.template is None:
@@ -85,6 +96,14 @@ class Lookup(Protocol):
 @dataclass(frozen=True, slots=True)
 class Leads:
     """A redirect."""
+
+    found: Found
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Warns:
+    """A redirect that the visitor confirms first: the link is flagged."""
 
     found: Found
     href: str
@@ -132,14 +151,14 @@ class Unfit:
     usage: str
 
 
-Outcome = Leads | Shows | Listed | Missing | SignInFirst | Dead | Unfit
+Outcome = Leads | Warns | Shows | Listed | Missing | SignInFirst | Dead | Unfit
 
 
 async def resolve(lookup: Lookup, wish: Wish, who: Callable[[], Awaitable[Visitor | None]], now: Callable[[], datetime]) -> Outcome:
     """`who` is asked only when the answer depends on it, `now` after everything that takes time."""
     found = await find(lookup, wish.name)
     if found is not None and found.kind == "list":
-        return Listed(found)
+        return Dead(found, "on_hold") if found.on_hold else Listed(found)
     if found is None or wish.view in (View.FEED, View.CARD):
         return Missing()
     if found.restricted:
@@ -149,7 +168,8 @@ async def resolve(lookup: Lookup, wish: Wish, who: Callable[[], Awaitable[Visito
     state = found.state_at(now())
     if state != "active" or found.template is None:
         return Dead(found, state)
-    return _fitted(found, found.template, wish)
+    outcome = fit(found, found.template, wish)
+    return Warns(found, outcome.href) if found.flag_reason and isinstance(outcome, Leads) else outcome
 
 
 async def find(lookup: Lookup, name: str) -> Found | None:
@@ -161,7 +181,8 @@ async def find(lookup: Lookup, name: str) -> Found | None:
     return found
 
 
-def _fitted(found: Found, template: Template, wish: Wish) -> Outcome:
+def fit(found: Found, template: Template, wish: Wish) -> Leads | Shows | Unfit:
+    """Put the extra path and the query into a live link's destination."""
     if wish.view is not View.FOLLOW and not wish.extra:
         return Shows(found, template.href)
     href = expand(template, wish.segments, wish.query, forward_query=found.forward_query)

@@ -19,13 +19,16 @@ class Redirect:
         await send({"type": "http.response.body", "body": b""})
 
 
-def json_preview(found: Found, short_url: str, href: str) -> Response:
+def json_preview(found: Found, short_url: str, href: str, continue_url: str | None = None) -> Response:
+    """Tell a program where a link leads. `continue_url` is where a flagged one redirects."""
     facts = {
         "name": found.name,
         "short_url": short_url,
         "destination": href,
         "redirect_status": found.redirect_status,
         "title": found.title,
+        "flag_reason": found.flag_reason,
+        **({"continue_url": continue_url} if continue_url else {}),
         "created_at": found.created_at.isoformat().replace("+00:00", "Z") if found.created_at else None,
     }
     return JSONResponse(facts, headers={"Cache-Control": "no-store"})

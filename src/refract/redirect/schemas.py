@@ -18,7 +18,7 @@ class ResolveOut(Output):
 
     path: str = Field(description="The path that was looked at, without scheme and host.")
     outcome: Literal[
-        "redirect", "preview", "qr", "list", "not_found", "does_not_fit", "expired", "disabled", "deleted", "blocked", "own_page"
+        "redirect", "preview", "qr", "list", "not_found", "does_not_fit", "expired", "disabled", "deleted", "blocked", "on_hold", "own_page"
     ]
     status: int = Field(description="The HTTP status of the answer.", examples=[302])
     location: str | None = Field(

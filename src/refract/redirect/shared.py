@@ -27,7 +27,8 @@ from refract.redirect.resolve import Found
 
 NAMES: Final = "refract:2:n:"
 CODES: Final = "refract:2:c:"
-"""The number rises when older code would share what newer code must not answer, here the id's code of a link with a random one."""
+"""The number rises when older code would share what newer code must not answer, here the id's code of a link with a random one,
+and links that are on hold or flagged."""
 
 KEPT_SECONDS: Final = 280.0
 """Less than news of changes stay in the database's feed: who starts now can still read of every change that an entry may have missed."""
@@ -107,7 +108,7 @@ class SharedLinks:
         left = KEPT_SECONDS
         if found.expires_at is not None:
             left = min(left, (found.expires_at - self._now()).total_seconds())
-        if found.restricted or found.kind != "link" or found.template is None or left <= 0:
+        if not found.is_cacheable or found.template is None or left <= 0:
             return
         named = not found.by_code or decode(text) is None  # a random code is kept like a name
         key, known = (f"{NAMES}{name_key(text)}", name_key(text)) if named else (f"{CODES}{text}", text)

@@ -41,7 +41,7 @@ async def warm_up(engine: "Engine", reader: Direct, now: "Callable[[], datetime]
 async def _warm(engine: "Engine", name: str, now: "Callable[[], datetime]") -> bool:
     path = b"/" + name.encode()
     outcome = await resolve(engine.tiers, read_wish(path), _nobody, now)
-    if not isinstance(outcome, Leads) or outcome.found.restricted:
+    if not isinstance(outcome, Leads) or not outcome.found.is_cacheable:
         return False
     engine.fill(path, outcome.found, outcome.href)
     return True

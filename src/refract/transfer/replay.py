@@ -47,7 +47,7 @@ async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> Replaye
             counts[0] += done.rowcount  # type: ignore[attr-defined]  # an update has one
         for some in slices(suspended):
             held = (User.id.in_(some), User.status == UserStatus.ACTIVE)
-            done = await session.execute(update(User).where(*held).values(status=UserStatus.SUSPENDED))
+            done = await session.execute(update(User).where(*held).values(status=UserStatus.SUSPENDED, held_at=rt.clock.now()))
             counts[1] += done.rowcount  # type: ignore[attr-defined]  # an update has one
     for user_id, heir in sorted(gone.items()):
         async with rt.db.write() as session:

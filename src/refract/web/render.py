@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from refract import __version__
+from refract.core.lookalikes import ascii_address
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -26,6 +27,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self.environment.filters["ascii_address"] = ascii_address
         self.environment.globals.update(static=static, version=__version__, base_url=public_url)
 
     def render(self, template: str, **context: Any) -> str:

@@ -86,10 +86,12 @@ async def give_quota(
 
 
 @router.post("/app/admin/people/{user_id}/{step}")
-async def change_person(user_id: Id, step: Step, request: Request, actor: Admin, rt: Rt) -> Response:
+async def change_person(
+    user_id: Id, step: Step, request: Request, actor: Admin, rt: Rt, keep_links: Annotated[bool, Form()] = False
+) -> Response:
     try:
         async with rt.db.write() as session:
-            await service.change_person(session, rt, actor.user, user_id, _STEPS[step])
+            await service.change_person(session, rt, actor.user, user_id, _STEPS[step].model_copy(update={"keep_links": keep_links}))
     except RefractError as refused:
         if refused.status >= 500:
             raise
@@ -128,7 +130,7 @@ async def _people(
 
 
 def _row(user: User, standing: quota.Standing) -> dict[str, Any]:
-    fields = ("email", "email_verified", "issuer", "plan", "role", "status", "created_at", "last_sync_at")
+    fields = ("email", "email_verified", "issuer", "plan", "role", "status", "held_at", "created_at", "last_sync_at")
     return {"id": str(user.id), "name": user.shown_name, "quota": standing} | {field: getattr(user, field) for field in fields}
 
 

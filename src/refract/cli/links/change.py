@@ -12,7 +12,6 @@ from refract.links import service
 from refract.links.models import Visibility
 from refract.links.queries import version_of
 from refract.links.safety import Safety
-from refract.links.safety_jobs import check_later
 from refract.links.schemas import LinkOut, LinkPatch
 
 
@@ -56,8 +55,6 @@ async def _edited(rt: Runtime, which: str, given: dict[str, Any], expires: str |
     vetted = await rt.part(Safety).vet_one(given["destination"]) if "destination" in given else None
     async with rt.db.write() as writing:
         held = await service.edit_link(writing, desk.space, desk.who, link.id, patch, vetted)
-        if vetted is not None and vetted.flagged:
-            await check_later(writing, rt, [link.id])
         return await desk.out(writing, held.link)
 
 
@@ -78,8 +75,6 @@ def revert(
         vetted = await rt.part(Safety).vet_one(kept["destination"])
         async with rt.db.write() as writing:
             held = await service.revert_link(writing, desk.space, desk.who, link.id, version, vetted)
-            if vetted.flagged:
-                await check_later(writing, rt, [link.id])
             return await desk.out(writing, held.link)
 
     tell(on_data(command_settings(data_dir), run), f"{{link}} is again what it was in version {version}.", as_json=as_json)

@@ -9,13 +9,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from refract.core.lookalikes import ascii_address
 from refract.core.text import shown
 from refract.links.schemas import LinkOut
 
 _WIDE = 160
 UNCUT = 4096
 """The width of a piped table whose values scripts read: nothing is cut off."""
-_COLOURS = {"active": "green", "disabled": "yellow", "expired": "yellow", "deleted": "red"}
+_COLOURS = {"active": "green", "on_hold": "yellow", "disabled": "yellow", "expired": "yellow", "deleted": "red"}
 
 
 def console(piped_width: int = _WIDE) -> Console:
@@ -45,7 +46,7 @@ def print_links(links: Sequence[LinkOut]) -> None:
     for link in links:
         table.add_row(
             safe(link.names[0] if link.names else link.code, style="bold"),
-            safe(link.destination),
+            safe(ascii_address(link.destination)),
             safe(link.title),
             Text(link.status, style=_COLOURS[link.status]),
             "–" if link.total_clicks is None else f"{link.total_clicks:,}",
@@ -61,7 +62,7 @@ def print_link(link: LinkOut) -> None:
     table.add_column(overflow="fold")
     owners = ", ".join(f"{one.email or one.name}{' (primary)' if one.primary else ''}" for one in link.owners)
     rows = {
-        "short URL": link.short_url, "destination": link.destination, "title": link.title, "notes": link.notes,
+        "short URL": link.short_url, "destination": ascii_address(link.destination), "title": link.title, "notes": link.notes,
         "names": ", ".join(link.names), "tags": ", ".join(link.tags),
     }  # fmt: skip
     for heading, text in rows.items():
@@ -77,5 +78,5 @@ def print_link(link: LinkOut) -> None:
     table.add_row("owners", safe(owners, 2048))
     table.add_row("id · code", f"{link.id} · {link.code}")
     if link.flagged:
-        table.add_row("flagged", "its safety could not be checked yet")
+        table.add_row("flagged", str(link.flag_reason))
     console().print(table)

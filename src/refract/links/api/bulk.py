@@ -10,7 +10,7 @@ from refract.core.runtime import Runtime
 from refract.identity.actors import Writer
 from refract.identity.models import User
 from refract.links import service
-from refract.links.edge import GUARDED, Space, bucket_of, creations_per_hour, look_again, wish_of
+from refract.links.edge import GUARDED, Space, bucket_of, creations_per_hour, wish_of
 from refract.links.schemas import BulkCreate, BulkResult, BulkRow, LinkCreate, RowError
 from refract.links.service import Made, Wish
 from refract.links.vetting import vet
@@ -87,7 +87,6 @@ async def _create(session: WriteSession, rt: Runtime, space: Namespace, user: Us
     granted, _ = await take_up_to(session, bucket_of(user), len(wishes), per_hour=per_hour, now=rt.clock.now())
     within = dict(list(wishes.items())[:granted])
     made = await service.create_links(session, space, user, list(within.values())) if within else []
-    await look_again(session, rt, [one for one in made if isinstance(one, Made)])
     outcomes: dict[int, Outcome] = dict(zip(within, made, strict=True))
     past = RateLimited(limit=per_hour or 0, per="an hour", retry_after=3600 // (per_hour or 1))
     return outcomes | {index: past for index in wishes if index not in within}

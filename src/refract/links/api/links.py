@@ -16,7 +16,6 @@ from refract.links.errors import LinkNotFound, NotYours, PastExpiry, SortUnavail
 from refract.links.models import LinkState, Visibility
 from refract.links.queries import LinkQuestion, OwnerFilter, Sort
 from refract.links.safety_errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
-from refract.links.safety_jobs import check_later
 from refract.links.schemas import LinkCreate, LinkOut, LinkPage, LinkPatch
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.tags.errors import InvalidTag
@@ -102,8 +101,6 @@ async def change_link(
     vetted = await look_at(rt, changes.destination) if changes.destination is not None else None
     async with rt.db.write() as session:
         held = await service.edit_link(session, space, who(actor), link_id, changes, vetted, version=expected_version(if_match))
-        if vetted is not None and vetted.flagged:
-            await check_later(session, rt, [link_id])
         out = await shown(rt, held)
     response.headers["ETag"] = etag(out.version)
     return out

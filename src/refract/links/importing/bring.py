@@ -15,7 +15,6 @@ from refract.core.schema import field_errors
 from refract.identity.models import User
 from refract.links.importing.known import Surroundings, Want
 from refract.links.importing.rows import Candidate, Row, Unreadable
-from refract.links.safety_jobs import check_later
 from refract.links.schemas import MOST_IN_BULK, LinkCreate
 from refract.links.service import Made, Wish, create_links
 from refract.links.service.wishes import Kept
@@ -181,9 +180,6 @@ class Bringing:
 
     async def _make(self, session: WriteSession, around: Surroundings, ready: Mapping[int, Want]) -> dict[int, Result]:
         made = await create_links(session, self._space, self._owner, [self._wish(want) for want in ready.values()])
-        flagged = [one.card.link.id for one in made if isinstance(one, Made) and one.card.link.flagged and not one.found]
-        if flagged:
-            await check_later(session, self._rt, flagged)
         results: dict[int, Result] = {}
         for (index, want), answer in zip(ready.items(), made, strict=True):
             if isinstance(answer, Made):

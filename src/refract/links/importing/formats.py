@@ -39,7 +39,7 @@ _SIGNS: tuple[tuple[frozenset[str], Kind], ...] = (
 _OURS = frozenset({"id", "destination", "url", "name", "names", "tag", "tags", "title", "notes", "status", "visibility", "redirect_status",
                    "forward_query", "expires_at"})  # fmt: skip
 _LEFT_BEHIND = frozenset({"code", "short_url", "created_at", "updated_at", "owners", "clicks", "bot_clicks", "total_clicks",
-                          "last_clicked_at", "flagged", "version"})  # fmt: skip
+                          "last_clicked_at", "flagged", "flag_reason", "version"})  # fmt: skip
 """What our own files tell and nothing is made of: it follows from something else, or belongs to the place it comes from."""
 
 

@@ -15,6 +15,7 @@ from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.identity.actors import Writer
 from refract.identity.rendering import respond_part
+from refract.links.models import FlagReason
 from refract.links.pages.form import Typed
 from refract.links.safety import Vetted, vet
 from refract.web.limits import RateLimited
@@ -55,8 +56,10 @@ async def look(request: Request, actor: Writer, rt: Rt, destination: Typed = "")
 async def _said_of(rt: Runtime, found: Vetted, user_id: int) -> dict[str, Any]:
     """One look, in a few seconds, through the one door to foreign pages. What cannot be read can be led to all the same."""
     warnings = []
-    if found.flagged:
-        warnings.append("Nobody could be asked whether it is safe; it will be asked about later.")
+    if found.unchecked:
+        warnings.append("The address could not be checked yet. Until it is, visitors see a preview first.")
+    if found.flag_reason is FlagReason.LOOKALIKE:
+        warnings.append(f"The host {found.host} mixes alphabets like an imitation. Visitors see a preview first.")
     if found.href.startswith("http://"):
         warnings.append("It is not encrypted: others on the way can read along.")
     if found.template is not None:

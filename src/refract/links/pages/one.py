@@ -8,6 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from refract.core.db import ReadSession, WriteSession
 from refract.core.errors import Conflict
+from refract.core.lookalikes import ascii_address
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.access import Right
@@ -132,6 +133,8 @@ def _version(one: LinkChange, people: dict[int, User], newest: int) -> dict[str,
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, str) and "://" in value:
+        return ascii_address(value)
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return "none" if value is None or value == "" else str(value)

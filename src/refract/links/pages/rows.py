@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refract.core.db import ReadSession
+from refract.core.lookalikes import ascii_address
 from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.identity.visitors import Actor
@@ -25,7 +26,7 @@ def row(
         "more_names": len(out.names) - 1 if len(out.names) > 1 else 0,
         "href": f"/app/links/{out.id}",
         "short_url": out.short_url,
-        "destination": out.destination,
+        "destination": ascii_address(out.destination),
         "title": out.title,
         "tags": [{"name": tag, "color": (colors or {}).get(tag)} for tag in out.tags],
         "clicks": (out.total_clicks or 0) if stats else None,

@@ -70,7 +70,7 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
         asked=asked,
         filtered=bool(kept),
         q=q or "",
-        states=[(state.value, states[state.value]) for state in LinkState],
+        states=[(state.value, states[state.value]) for state in LinkState if state != LinkState.ON_HOLD or states[state.value]],
         all_count=sum(count for state, count in states.items() if state != LinkState.DELETED),
         most_counted=queries.MOST_COUNTED,
         tags=tags,

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from refract.core.db import ReadSession
 from refract.core.rows import slices
 from refract.identity.models import User
-from refract.links.models import Link, LinkOwner, LinkTag, LinkTotals
+from refract.links.models import FlagReason, Link, LinkOwner, LinkTag, LinkTotals
 from refract.links.schemas import LinkOut, LinkOwnerOut, RedirectStatus
 from refract.names.models import Kind
 from refract.names.queries import names_of
@@ -61,7 +61,9 @@ class Card:
             redirect_status=cast("RedirectStatus", link.redirect_status), visibility=link.seen_as, status=link.state_at(now),
             expires_at=link.expires_at, created_at=link.created_at, updated_at=link.updated_at,
             total_clicks=totals.people if stats else None, bot_clicks=totals.bots if stats else None,
-            last_clicked_at=totals.last_at if stats else None, flagged=link.flagged, forward_query=link.forward_query, version=link.version,
+            last_clicked_at=totals.last_at if stats else None, flagged=link.flagged,
+            flag_reason=FlagReason(link.flag_reason or FlagReason.UNCHECKED) if link.flagged else None,
+            forward_query=link.forward_query, version=link.version,
             owners=[one.shown(managing=managing) for one in self.owners],
         )  # fmt: skip
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, and_, not_, or_, select
 
 from refract.core.db import ReadSession
 from refract.core.rows import slices
@@ -29,11 +29,15 @@ _MOST_CONSIDERED = 200
 def in_state(state: LinkState, now: datetime) -> ColumnElement[bool]:
     """The rows that are in a state at a moment, whatever the job that marks expired ones has done so far."""
     alive = Link.status.in_((LinkState.ACTIVE, LinkState.EXPIRED))
+    if state == LinkState.DELETED:
+        return Link.status == state
+    if state == LinkState.ON_HOLD:
+        return and_(Link.status != LinkState.DELETED, Link.on_hold)
     if state == LinkState.ACTIVE:
-        return and_(alive, or_(Link.expires_at.is_(None), Link.expires_at > now))
+        return and_(alive, or_(Link.expires_at.is_(None), Link.expires_at > now), not_(Link.on_hold))
     if state == LinkState.EXPIRED:
-        return and_(alive, Link.expires_at <= now)
-    return Link.status == state
+        return and_(alive, Link.expires_at <= now, not_(Link.on_hold))
+    return and_(Link.status == state, not_(Link.on_hold))
 
 
 async def find_link(session: ReadSession, link_id: int) -> Link | None:

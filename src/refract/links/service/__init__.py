@@ -4,7 +4,7 @@ from refract.links.service.create import Made, create_link, create_links
 from refract.links.service.edit import UNDO_WITHIN, edit_link, revert_link, undo
 from refract.links.service.handover import hand_over_links
 from refract.links.service.hold import Held, hold
-from refract.links.service.lifecycle import delete_link, disable_link, enable_link, renew_link
+from refract.links.service.lifecycle import delete_link, disable_link, enable_link, renew_link, stop_link
 from refract.links.service.naming import add_name, release_name
 from refract.links.service.people import add_owner, remove_owner, share_link, transfer_link, unshare_link
 from refract.links.service.upkeep import mark_expired, purge_links
@@ -34,6 +34,7 @@ __all__ = [
     "renew_link",
     "revert_link",
     "share_link",
+    "stop_link",
     "transfer_link",
     "undo",
     "unshare_link",

@@ -16,6 +16,7 @@ from refract.identity.models import User
 from refract.links import feed, history
 from refract.links.errors import PastExpiry
 from refract.links.models import Link, LinkOwner, LinkState, LinkTag, Visibility
+from refract.links.payloads import check_later
 from refract.links.queries.cards import Card, OwnerFacts
 from refract.links.service.tagging import checked
 from refract.links.service.wishes import Wish, digest, existing, in_turn
@@ -95,6 +96,7 @@ async def _make(
         for index, (wish, wanted) in granted.items()
     }
     await _insert(session, owner.id, list(drafts.values()), now)
+    await check_later(session, space, [numbers[index] for index, (wish, _) in granted.items() if wish.vetted.unchecked])
     made: dict[int, Made | RefractError] = {index: refused[number] for index, number in numbers.items() if number in refused}
     return made | {index: Made(draft.card) for index, draft in drafts.items()}
 
@@ -127,9 +129,10 @@ def _draft(number: int, code: str | None, wish: Wish, owner: User, tags_of_link:
         "has_placeholders": vetted.template is not None, "title": new.title, "notes": new.notes, "redirect_status": new.redirect_status,
         "visibility": visibility, "audience": audience, "random_code": code, "forward_query": new.forward_query,
         "status": state.value, "disabled_by_admin": False,
-        "flagged": vetted.flagged, "expires_at": new.expires_at, "created_at": made, "updated_at": made, "deleted_at": None, "version": 1,
+        "flagged": vetted.flagged, "flag_reason": vetted.flag_reason, "checked_at": None if vetted.unchecked else made,
+        "expires_at": new.expires_at, "created_at": made, "updated_at": made, "deleted_at": None, "version": 1,
     }  # fmt: skip
-    link = as_read(Link, row)
+    link = as_read(Link, {**row, "on_hold": False})
     row["search_text"] = link.__dict__["search_text"] = history.searchable(link, list(given.values()))
     facts = OwnerFacts(owner.id, owner.shown_name, owner.email, primary=True, added_at=made)
     tagged = {tag.id: tag.name for tag in sorted(tags_of_link, key=lambda tag: tag.key)}

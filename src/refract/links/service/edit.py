@@ -12,6 +12,7 @@ from refract.links.access import Who
 from refract.links.errors import OnlyAdministrators
 from refract.links.history import UNDOABLE, Action
 from refract.links.models import Link, LinkState
+from refract.links.payloads import check_later
 from refract.links.queries.find import version_of
 from refract.links.schemas import LinkPatch
 from refract.links.service.create import refuse_past
@@ -41,7 +42,7 @@ async def edit_link(
     held.demand_not_deleted("edited")
     given = patch.model_fields_set
     if "destination" in given and vetted is not None and vetted.typed != held.link.destination:
-        lead_to(held.link, vetted)
+        await lead_to(held, space, vetted)
     if "expires_at" in given and patch.expires_at != held.link.expires_at:
         refuse_past(patch.expires_at, held.now)
         held.link.expires_at = patch.expires_at
@@ -70,7 +71,7 @@ async def revert_link(session: WriteSession, space: Namespace, who: Who, link_id
     history.restore(held.link, kept, life=False)
     if held.link.expires_at is not None and held.link.expires_at <= held.now:
         held.link.expires_at = expiry
-    lead_to(held.link, vetted)
+    await lead_to(held, space, vetted)
     wake(held.link)
     await _restore_tags(held, kept)
     await held.record(Action.REVERTED)
@@ -89,17 +90,25 @@ async def undo(session: WriteSession, space: Namespace, who: Who, link_id: int) 
     revived = held.link.status == LinkState.DELETED
     if revived:
         await count_use(session, dict.fromkeys(held.tags, 1), held.now)
+    moved = kept["destination"] != held.link.destination
     history.restore(held.link, kept, life=True)
+    if moved:  # to where nobody has looked since
+        held.link.checked_at = None
+        await check_later(session, space, [link_id])
     await _restore_tags(held, kept)
     await held.record(Action.UNDONE)
     return held
 
 
-def lead_to(link: Link, vetted: Vetted) -> None:
-    """Send a link somewhere else."""
+async def lead_to(held: Held, space: Namespace, vetted: Vetted) -> None:
+    """Send a link somewhere else. What could not be checked yet is checked as soon as the service can be asked."""
+    link = held.link
     link.destination, link.href, link.href_digest = vetted.typed, vetted.href, digest(vetted.href)
-    link.destination_host, link.flagged = vetted.host, vetted.flagged
+    link.destination_host, link.flagged, link.flag_reason = vetted.host, vetted.flagged, vetted.flag_reason
     link.has_placeholders = vetted.template is not None
+    link.checked_at = None if vetted.unchecked else held.now
+    if vetted.unchecked:
+        await check_later(held.session, space, [link.id])
 
 
 def wake(link: Link) -> None:

@@ -51,7 +51,8 @@ class Held:
 
     @property
     def state(self) -> LinkState:
-        return self.link.state_at(self.now)
+        """The state that its owners gave it: a hold on top of it changes nothing about what they may do."""
+        return self.link.own_state_at(self.now)
 
     def refuse(self, wish: str) -> InvalidStateTransition:
         return InvalidStateTransition(what="link", state=self.state, wish=wish, allowed=_ALLOWED[self.state])
@@ -113,6 +114,8 @@ class Held:
 
 def _detail(changes: Mapping[str, Any]) -> str:
     """Name what changed. Of people the ids; of fields the names alone, since the link's history has their values."""
+    if "reason" in changes:
+        return str(changes["reason"]["to"])
     people = [f"{field} {what} {user_id}" for field in ("owners", "shares") for what, user_id in changes.get(field, {}).items()]
     return ", ".join([*people, *(field for field in changes if field not in ("owners", "shares"))])
 

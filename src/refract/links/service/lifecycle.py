@@ -4,9 +4,9 @@ from datetime import datetime
 
 from refract.core.db import WriteSession
 from refract.links.access import Who
-from refract.links.errors import OnlyAdministrators, RenewalNeeded
+from refract.links.errors import LinkNotFound, OnlyAdministrators, RenewalNeeded
 from refract.links.history import Action
-from refract.links.models import LinkState
+from refract.links.models import FlagReason, LinkState
 from refract.links.service.create import refuse_past
 from refract.links.service.edit import wake
 from refract.links.service.hold import Held, hold
@@ -23,6 +23,28 @@ async def disable_link(session: WriteSession, who: Who, link_id: int, now: datet
     held.link.disabled_by_admin = held.standing.as_admin
     await held.record(Action.DISABLED)
     return held
+
+
+OURSELVES = Who(0, is_admin=True)
+"""No user: what a check finds out is done with an administrator's rights, so only one can take it back."""
+
+
+async def stop_link(session: WriteSession, link_id: int, href_digest: str, reason: FlagReason, threat: str | None, now: datetime) -> None:
+    """Disable a link whose destination was found bad, and say why. A destination that was changed since is left alone."""
+    try:
+        held = await hold(session, OURSELVES, link_id, now)
+    except LinkNotFound:
+        return  # purged since
+    link = held.link
+    if held.state == LinkState.DELETED or link.href_digest != href_digest:
+        return
+    if held.state == LinkState.DISABLED and link.flag_reason == reason:
+        return  # stopped for it before
+    before = held.state
+    link.flagged, link.flag_reason, link.checked_at = True, reason.value, now
+    link.status, link.disabled_by_admin = LinkState.DISABLED.value, True
+    why = f"{reason} ({threat})" if threat else str(reason)
+    await held.record(Action.DISABLED, {"status": {"from": before, "to": link.status}, "reason": {"from": None, "to": why}})
 
 
 async def enable_link(session: WriteSession, who: Who, link_id: int, now: datetime, *, version: int | None = None) -> Held:

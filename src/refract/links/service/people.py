@@ -51,6 +51,7 @@ async def transfer_link(session: WriteSession, who: Who, link_id: int, email: st
         raise OwnerExists
     await _unshare(session, link_id, person.id)
     await crown(session, link_id, person.id, now, added_by=who.user_id, known=mine is not None)
+    await session.refresh(held.link, ["on_hold"])  # it follows from the primary owner
     await held.record(Action.TRANSFERRED, {"owners": {"primary": str(person.id)}})
     return held
 

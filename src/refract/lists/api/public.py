@@ -7,7 +7,7 @@ from fastapi import Path, Query, Request, Response
 from refract.core.errors import Unavailable
 from refract.lists import queries
 from refract.lists.edge import shown_lines
-from refract.lists.errors import ListNotFound
+from refract.lists.errors import ListNotFound, ListUnavailable
 from refract.lists.public import robots_headers
 from refract.lists.schemas import PublicList
 from refract.lists.shown import public
@@ -19,7 +19,7 @@ from refract.web.toolkit import Rt, api_router
 router = api_router("/public/lists", "lists")
 
 
-@router.get("/{slug}", responses=problems(ListNotFound, RateLimited, ValidationFailed, Unavailable))
+@router.get("/{slug}", responses=problems(ListNotFound, ListUnavailable, RateLimited, ValidationFailed, Unavailable))
 async def read_public_list(
     slug: Annotated[str, Path(max_length=200)],
     request: Request,
@@ -33,6 +33,8 @@ async def read_public_list(
         if found is None:
             await rt.part(Misses).count_request(request)
             raise ListNotFound
+        if found.seen.found.on_hold:
+            raise ListUnavailable
         shown = await shown_lines(session, rt, found.seen.found.id, found.seen.epoch)
     response.headers.update(robots_headers(found.seen.found))
     return public(found.seen.found, found.latest, shown, rt.settings.public_url)

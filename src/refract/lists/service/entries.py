@@ -8,6 +8,7 @@ from sqlalchemy import delete, func, select, update
 
 from refract.core.db import WriteSession
 from refract.core.secrets import digest
+from refract.links.models import FlagReason
 from refract.lists import queries
 from refract.lists.access import Who
 from refract.lists.errors import EntryNotFound, OrderMismatch, TooManyEntries
@@ -25,7 +26,8 @@ class Address:
     href: str
     host: str
     normalized_url: str
-    flagged: bool = False
+    flag_reason: FlagReason | None = None
+    unchecked: bool = False
     link_id: int | None = None
 
 
@@ -60,7 +62,9 @@ def _entry(number: int, list_id: int, address: Address, position: int, now: date
         title_by_hand=False,
         description_by_hand=False,
         fetch_status=FetchStatus.PENDING.value,
-        flagged=address.flagged,
+        flagged=address.flag_reason is not None,
+        flag_reason=address.flag_reason,
+        checked_at=None if address.unchecked else now,
         dangerous=False,
         position=position,
         created_at=now,

@@ -1,12 +1,16 @@
 """What we find out by ourselves: it fills what a person has left empty, and nothing else."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import CursorResult, select, update
+from sqlalchemy import ColumnElement, CursorResult, Update, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute
 
 from refract.core.db import WriteSession
 from refract.core.ids import first_id_at
 from refract.core.net.metadata import Metadata
+from refract.core.rows import slices
+from refract.links.models import FlagReason
 from refract.lists.models import FetchStatus, ListEntry
 
 PATIENCE = timedelta(minutes=15)
@@ -37,7 +41,15 @@ async def give_up_waiting(session: WriteSession, now: datetime) -> int:
     return gone.rowcount if isinstance(gone, CursorResult) else 0
 
 
-async def settle_check(session: WriteSession, entry_id: int, *, dangerous: bool) -> None:
-    """What the checking service said, once it could be asked."""
-    flagged = update(ListEntry).where(ListEntry.id == entry_id, ListEntry.flagged)
-    await session.execute(flagged.values(flagged=False, dangerous=dangerous).execution_options(synchronize_session=False))
+async def settle_checks(session: WriteSession, safe: Sequence[int], bad: Sequence[int], now: datetime) -> None:
+    """Note what block list and checking service say of entries. Only what they were waiting for is lifted from safe ones."""
+    unchecked = or_(ListEntry.flag_reason.is_(None), ListEntry.flag_reason == FlagReason.UNCHECKED)
+    for some in slices(sorted(safe)):
+        await session.execute(_update(ListEntry.id.in_(some)).values(checked_at=now))
+        await session.execute(_update(ListEntry.id.in_(some), ListEntry.flagged, unchecked).values(flagged=False, flag_reason=None))
+    for some in slices(sorted(bad)):
+        await session.execute(_update(ListEntry.id.in_(some)).values(checked_at=now, dangerous=True))
+
+
+def _update(*which: ColumnElement[bool] | InstrumentedAttribute[bool]) -> Update:
+    return update(ListEntry).where(*which).execution_options(synchronize_session=False)

@@ -28,7 +28,8 @@ _SIZES = (8, 8, 8, 8, 8, 10, 10, 12, 16)
 
 _COPIED = (
     "link_id", "url", "href", "host", "normalized_url", "normalized_digest", "title", "description", "image", "title_by_hand",
-    "description_by_hand", "fetch_status", "flagged", "dangerous", "position",
+    "description_by_hand", "fetch_status", "flagged", "flag_reason", "checked_at", "dangerous",
+    "position",
 )  # fmt: skip
 
 
