@@ -124,8 +124,6 @@ async def test_a_page_that_turned_bad_stops_and_its_owner_sees_why(
 ) -> None:
     good = await _make(ours, ada, "https://good.example/", names=["good"])
     bad = await _make(ours, ada, "https://turned.example/", names=["bad"])
-    async with ours.db.write() as session:
-        cookie = by_cookie(ours, await make.cookie(session, ours, ada))
     fake.bad = {"https://turned.example/"}
     await recheck_due_links(ours, RecheckDueLinks())
     assert (await asking.get("/bad")).status_code == 302  # it was checked when it was made
@@ -139,6 +137,8 @@ async def test_a_page_that_turned_bad_stops_and_its_owner_sees_why(
     assert (stopped.status, stopped.flag_reason) == ("disabled", "dangerous")
     assert fine.checked_at is not None
     assert fine.checked_at >= fine.created_at + 7 * DAY
+    async with ours.db.write() as session:
+        cookie = by_cookie(ours, await make.cookie(session, ours, ada))
     page = (await asking.get(f"/app/links/{bad}", headers=cookie | {"Accept": "text/html"})).text
     assert "listed as dangerous" in page
     assert "dangerous (social engineering)" in page  # in its history

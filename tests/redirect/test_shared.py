@@ -22,7 +22,7 @@ from refract.links.models import LinkTotals, Visibility
 from refract.links.templates import read_template
 from refract.redirect.news import News
 from refract.redirect.resolve import Found
-from refract.redirect.shared import SharedLinks
+from refract.redirect.shared import NAMES, SharedLinks
 from refract.redirect.warmup import warm_up
 from tests import make
 from tests.client import by_key
@@ -322,9 +322,9 @@ async def test_what_is_held_or_flagged_is_never_shared(nodes: list[Place], rt: R
         flagged.flagged, flagged.flag_reason = True, "unchecked"
     await warm(rt, ada, first, second)
     assert (await first.get("/held")).status_code == 302
-    assert await redis.ask("EXISTS", "refract:n:held") == 1
+    assert await redis.ask("EXISTS", f"{NAMES}held") == 1
     assert (await first.get("/flagged")).status_code == 200
-    assert await redis.ask("EXISTS", "refract:n:flagged") == 0
+    assert await redis.ask("EXISTS", f"{NAMES}flagged") == 0
 
     async with rt.db.write() as session:
         (await session.get_one(User, eve.id)).held_at = rt.clock.now()
