@@ -10,7 +10,7 @@ from refract.core.runtime import Runtime
 from refract.identity.models import Scope, User
 from refract.links import queries, service
 from tests import make
-from tests.client import by_key
+from tests.client import by_cookie, by_key
 
 
 async def _headers(rt: Runtime, user: User) -> dict[str, str]:
@@ -81,3 +81,14 @@ async def test_pages_cost_the_same_at_3_and_at_300_links(rt: Runtime, client: As
             counts[-1].append(len([one for one in asked if one.startswith("SELECT")]))
     assert counts[0] == counts[1]
     assert max(counts[1]) <= 20
+
+
+@pytest.mark.parametrize("typed", ["//evil.test", "///evil.test", "/\\evil.test", "//evil.test//x"])
+async def test_the_command_bar_never_leads_to_another_site(rt: Runtime, client: AsyncClient, ada: User, typed: str) -> None:
+    """Security review, Low: `//evil.test` was answered with `Location: //evil.test`."""
+    async with rt.db.write() as session:
+        cookie = by_cookie(rt, await make.cookie(session, rt, ada))
+
+    answer = await client.post("/app/omnibox", headers=cookie, data={"q": typed})
+    assert answer.status_code == 303
+    assert not answer.headers["location"].startswith(("//", "/\\"))

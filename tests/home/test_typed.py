@@ -14,6 +14,9 @@ from refract.home.typed import commands_for, go_path, read
         ("ftp://example.com", "shorten", "ftp://example.com"),  # the form says why it cannot be
         ("/roadmap", "open", "roadmap"),
         ("/jira/PROJ-1", "open", "jira/PROJ-1"),
+        ("//evil.test", "open", "evil.test"),  # security review, Low: it led to another site
+        ("///evil.test/x", "open", "evil.test/x"),
+        ("//", "search", "//"),
         ("/a b", "search", "/a b"),
         ("/", "search", "/"),
         ("#planning", "tag", "planning"),

@@ -54,8 +54,9 @@ def read(typed: str) -> Meaning:
         return Meaning("nothing", "")
     if (address := address_of(text)) is not None:
         return Meaning("shorten", address)
-    if text.startswith("/") and len(text) > 1 and not any(character.isspace() for character in text):
-        return Meaning("open", text[1:])
+    path = text.lstrip("/")  # of `//host/` a browser would make another site
+    if text.startswith("/") and path and not any(character.isspace() for character in text):
+        return Meaning("open", path)
     if text.startswith("#") and len(text) > 1:
         return Meaning("tag", text[1:].strip())
     return Meaning("search", text)
