@@ -24,7 +24,7 @@ class ListPages:
         edition = _edition(wish.query)
         if wish.view is View.FEED and not wish.extra:
             known = Headers(scope=scope).get("if-none-match", "")
-            return await self._public.feed(found.id, wish.feed, edition, known) or Missing()
+            return await self._public.feed(found.id, wish.feed, edition, known, self._surface.network(scope)) or Missing()
         if wish.view is View.CARD and not wish.extra:
             return await self._public.card(found.id, edition, self._surface.network(scope)) or Missing()
         if wish.view in (View.FOLLOW, View.PREVIEW) and not wish.extra.strip("/"):
@@ -39,9 +39,7 @@ class ListPages:
         if scope["method"] == "GET":
             await self._engine.record(scope, Found(kind="list", id=page.list_id, name=page.slug))
         manage_url = await self._manage_url(scope, page)
-        response = self._surface.page(
-            scope, None, "list_public.html", status=200, page_title=page.title, manage_url=manage_url, **page.context
-        )
+        response = await self._surface.long_page(scope, "list_public.html", page_title=page.title, manage_url=manage_url, **page.context)
         response.headers.update(page.headers)
         return response
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from refract.core.threads import WorkThreads
 from refract.node import Node, follow
 from refract.redirect.engine import Engine
 from refract.web.vitals import is_vital
@@ -87,7 +88,9 @@ class Opening(Node):
                 await asyncio.sleep(0)
         from refract.app import Web  # noqa: PLC0415 - loaded by now
 
-        self._web.set_result(Web(self.rt, self.engine, self.vitals))
+        web = Web(self.rt, self.engine, self.vitals)
+        self._web.set_result(web)
         self.vitals.starting = False
         await asyncio.sleep(BREATH_SECONDS)
         await rest.enter_async_context(self.helping())
+        await self.rt.part(WorkThreads).run(web.api.state.pages.compile_all)

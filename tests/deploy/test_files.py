@@ -17,6 +17,8 @@ from refract.analytics.ingest import Ingester
 from refract.analytics.ship import Shipper
 from refract.app import Application
 from refract.core.db import WriteSession
+from refract.core.extraction.pool import ExtractionPool
+from refract.core.loop_lag import LoopProbe
 from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
@@ -155,6 +157,8 @@ async def test_every_figure_that_is_drawn_or_watched_is_counted(rt: Runtime) -> 
     Consumer(rt, redis, ingester)
     await job_metrics.observe(rt)
     job_metrics.count(rt, "any", "done")
+    LoopProbe(rt)
+    rt.part(ExtractionPool)
     told = re.findall(rb"^# TYPE (\S+) (\S+)$", rt.metrics.render(), re.MULTILINE)
     assert application.engine is not None
     application.engine.spool.close()

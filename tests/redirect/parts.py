@@ -78,6 +78,9 @@ class PlainSurface:
         body = json.dumps(facts | context, default=str)
         return Response(body, status, media_type="text/html")
 
+    async def long_page(self, scope: Scope, template: str, *, page_title: str, **context: Any) -> Response:
+        return self.page(scope, None, template, status=200, page_title=page_title, **context)
+
 
 @dataclass(frozen=True)
 class Reply:

@@ -2,7 +2,7 @@
 
 import html
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -13,6 +13,7 @@ from sqlalchemy import select
 
 from refract.core.db import ReadSession
 from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreads
 from refract.identity import audit
 from refract.library.importing.pages import FIELDS
 from refract.library.importing.systems import NOTE
@@ -22,6 +23,9 @@ from refract.tags.models import Tag
 from refract.tags.personal import aliases_of
 
 PAGE = 200
+PAGE_WITH_PAGES = 20
+"""Items that are read at a time where each may come with a megabyte of text."""
+PIECE_CHARACTERS = 64 * 1024
 MEDIA_TYPES = {"json": "application/json", "html": "text/html; charset=utf-8"}
 
 
@@ -48,7 +52,8 @@ async def library_as(rt: Runtime, user_id: int, form: Format) -> AsyncIterator[s
         tags = await _tags(session, user_id)
     yield writer.tags(tags)
     async for entries in pages_of_entries(rt, user_id, with_pages=form is Format.JSON):
-        yield writer.items(entries)
+        for some in _pieces(entries):
+            yield await rt.part(WorkThreads).run(writer.items, some)
     yield writer.tail()
 
 
@@ -58,7 +63,7 @@ async def pages_of_entries(rt: Runtime, user_id: int, *, with_pages: bool) -> As
     while True:
         async with rt.db.read() as session:
             question = select(Item).where(Item.user_id == user_id, Item.id > last, Item.status != ItemStatus.DISCARDED)
-            items = list(await session.scalars(question.order_by(Item.id).limit(PAGE)))
+            items = list(await session.scalars(question.order_by(Item.id).limit(PAGE_WITH_PAGES if with_pages else PAGE)))
             ids = [item.id for item in items]
             tags = await tags_of(session, ids)
             pages = await _pages(session, ids) if with_pages else {}
@@ -66,6 +71,20 @@ async def pages_of_entries(rt: Runtime, user_id: int, *, with_pages: bool) -> As
             return
         last = items[-1].id
         yield [Entry(item, tags[item.id], pages.get(item.id)) for item in items]
+
+
+def _pieces(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
+    """Split entries so that a piece is one long page at most."""
+    some: list[Entry] = []
+    size = 0
+    for entry in entries:
+        some.append(entry)
+        size += len(entry.item.text) + (len(entry.page.text) + len(entry.page.html) if entry.page is not None else 0)
+        if size > PIECE_CHARACTERS:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
 async def _pages(session: ReadSession, item_ids: Sequence[int]) -> dict[int, ItemPage]:

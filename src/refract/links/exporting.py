@@ -12,7 +12,7 @@ from refract.core.cells import defused
 from refract.core.runtime import Runtime
 from refract.links.queries import Card, cards_of, links_after
 
-PAGE = 1_000
+PAGE = 200
 COLUMNS = (
     "id", "code", "names", "destination", "title", "notes", "tags", "status", "visibility", "redirect_status", "forward_query",
     "expires_at", "created_at", "owners", "clicks",

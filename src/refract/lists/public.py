@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreads
 from refract.lists import card, queries
 from refract.lists.blocks import BlockedDomains
 from refract.lists.feeds import FEEDS, NO_TITLE, addresses, title_of
@@ -59,7 +60,9 @@ class Public:
         found = await self._read(holder, edition)
         if found is None:
             return None
-        about, shown = found
+        return await self._rt.part(WorkThreads).run(self._page, *found)
+
+    def _page(self, about: Published, shown: Sequence[Line]) -> PublicPage:
         one = about.seen.found
         asked = "" if one.edition == about.latest else f"?edition={one.edition}"
         seen = public(one, about.latest, shown, self._base)
@@ -78,12 +81,13 @@ class Public:
         }
         return PublicPage(one.id, one.slug or "", title_of(seen), context, robots_headers(one), one.owner_id)
 
-    async def feed(self, holder: int, kind: str, edition: int | None, known: str) -> Response | None:
+    async def feed(self, holder: int, kind: str, edition: int | None, known: str, network: str) -> Response | None:
         """`known` is the ETag that a reader has from before."""
+        await self._rt.part(Renders).count(network)
         found = await self._read(holder, edition)
-        if found is None:
-            return None
-        about, shown = found
+        return await self._rt.part(WorkThreads).run(self._feed, kind, known, *found) if found is not None else None
+
+    def _feed(self, kind: str, known: str, about: Published, shown: Sequence[Line]) -> Response:
         write, media_type = FEEDS[kind]
         body = write(public(about.seen.found, about.latest, shown, self._base), self._base).encode()
         etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
@@ -127,7 +131,7 @@ class Public:
                 return None
             rows = await queries.entries_of(session, about.seen.found.id)
             blocked = await self._rt.part(BlockedDomains).as_of(session, about.seen.epoch)
-        return about, lines(rows, blocked, self._rt.clock.now())
+        return about, await self._rt.part(WorkThreads).run(lines, rows, blocked, self._rt.clock.now())
 
 
 def preview(found: LinkList, shown: Sequence[Line], base_url: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Questions about lists. A page takes two of them, however many entries there are."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -25,6 +26,7 @@ from refract.names.models import Kind, Name
 
 ALIVE = LinkList.deleted_at.is_(None)
 PUBLISHED = and_(ALIVE, LinkList.status == ListStatus.PUBLISHED)
+_SLICE = 200
 _EPOCH = select(func.max(BlockEpoch.epoch)).scalar_subquery()
 
 
@@ -55,7 +57,11 @@ async def entries_of(
         wanted = wanted.where(ListEntry.id.in_(sorted(ids)))
     if position is not None:
         wanted = wanted.where(ListEntry.position == position)
-    return [EntryRow(entry, link, clicks or 0) for entry, link, clicks in await session.execute(wanted)]
+    rows: list[EntryRow] = []
+    for some in (await session.execute(wanted)).partitions(_SLICE):
+        rows += [EntryRow(entry, link, clicks or 0) for entry, link, clicks in some]
+        await asyncio.sleep(0)  # making objects of a thousand rows takes longer than the loop should be kept
+    return rows
 
 
 async def count_entries(session: ReadSession, list_id: int) -> int:

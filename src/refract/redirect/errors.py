@@ -11,6 +11,12 @@ class NoSuchLink(NotFound):
         super().__init__(name=name)
 
 
+class PathTooLong(RefractError):
+    """The address is too long: a short link takes at most {most} characters."""
+
+    status = 414
+
+
 class PathDoesNotFit(NotFound):
     """{reason} Write it like {usage}."""
 

@@ -12,13 +12,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from refract.core.errors import RefractError, Unavailable
-from refract.core.extraction.tasks import TaskRefused
 from refract.core.runtime import Runtime
 from refract.identity.errors import SignInNeeded
 from refract.names.grammar import Reserved
-from refract.redirect import qr
 from refract.redirect.errors import (
-    BadQrFormat,
     LinkBlocked,
     LinkDeleted,
     LinkDisabled,
@@ -27,8 +24,7 @@ from refract.redirect.errors import (
     LinkUnavailable,
     NoSuchLink,
     PathDoesNotFit,
-    QrTooDense,
-    QrTooLong,
+    PathTooLong,
 )
 from refract.redirect.hooks import Hooks, ListPage, Surface
 from refract.redirect.resolve import (
@@ -48,17 +44,19 @@ from refract.redirect.resolve import (
     fit,
     resolve,
 )
-from refract.redirect.responses import Redirect, json_preview, without_body
+from refract.redirect.responses import Redirect, json_preview, qr_image, without_body
 from refract.redirect.warning import PARAMETER, confirm, explain_flag, is_confirmed, split_confirmation
 from refract.redirect.wish import View, raw_path_of, read_wish
 from refract.web import returning
 from refract.web.networks import Misses
 from refract.web.problems import MethodNotAllowed, problem_headers, problem_response, wants_page
-from refract.web.renders import Renders
 
 STALE_SECONDS = 0.25
 HASTY_SECONDS = 0.5
 """Once somebody has waited in vain, what we knew is the answer at once for so long."""
+
+MAX_PATH = 8192
+"""Bytes of a path, as `POST /resolve` takes it. No server behind a link reads longer ones, and filling them in takes long."""
 
 _METHODS = ("GET", "HEAD")
 _KEEPING_METHOD = (307, 308)
@@ -106,7 +104,7 @@ class _Request:
         self._surface = follow.surface
         self._scope = scope
         self._raw_path = raw_path_of(scope["path"], scope.get("raw_path"))
-        self._wish = read_wish(self._raw_path, scope["query_string"])
+        self._wish = read_wish(self._raw_path[:MAX_PATH], scope["query_string"])
         self._page = wants_page(Headers(scope=scope))
         self._visitor: Visitor | None = None
         self._asked = False
@@ -137,6 +135,8 @@ class _Request:
 
     async def _outcome(self) -> Outcome:
         """What we knew before we lost touch is asked for again, but nobody is made to wait for long, and few are made to wait at all."""
+        if len(self._raw_path) > MAX_PATH:
+            raise PathTooLong(most=MAX_PATH)
         follow, monotonic = self._follow, self._rt.clock.monotonic
         stale = follow.hooks.stale(self._raw_path, self._scope["query_string"])
         if stale is not None and monotonic() < follow.hasty_until:
@@ -238,20 +238,9 @@ class _Request:
 
     async def _qr(self, found: Found) -> Response:
         asked = QueryParams(self._scope["query_string"])
-        kind, size = asked.get("format", "svg").lower(), asked.get("size", "512")
-        if kind not in ("svg", "png") or not (size.isascii() and size.isdigit() and qr.LEAST <= int(size[:9]) <= qr.MOST):
-            raise BadQrFormat(least=qr.LEAST, most=qr.MOST)
-        text = self._short_url(found)
-        if len(text) > qr.MAX_TEXT:
-            raise QrTooLong
-        renders, network = self._rt.part(Renders), self._surface.network(self._scope)
-        keep = {"Cache-Control": "no-store" if found.restricted else "private, max-age=300"}
-        if kind == "svg":
-            return Response(await renders.draw(qr.DRAW_SVG, text, network), headers=keep, media_type="image/svg+xml")
-        try:
-            return Response(await renders.draw(qr.DRAW_PNG, text, network, size=int(size)), headers=keep, media_type="image/png")
-        except TaskRefused as exc:
-            raise QrTooDense(least=exc.details["least"]) from exc
+        response = await qr_image(self._rt, self._short_url(found), self._surface.network(self._scope), asked)
+        response.headers["Cache-Control"] = "no-store" if found.restricted else "private, max-age=300"
+        return response
 
     def _short_url(self, found: Found) -> str:
         extra = f"/{self._wish.extra}" if self._wish.extra else ""

@@ -32,6 +32,9 @@ class Surface(Protocol):
 
     def page(self, scope: Scope, visitor: Visitor | None, template: str, *, status: int, page_title: str, **context: Any) -> Response: ...
 
+    async def long_page(self, scope: Scope, template: str, *, page_title: str, **context: Any) -> Response:
+        """Render a page that takes long, as strangers see it, outside of the event loop."""
+
 
 async def _count_nothing(scope: Scope, found: Found) -> None:
     """Until there is a spool."""

@@ -1,10 +1,16 @@
 """Answers of the slow path that are no pages."""
 
+from starlette.datastructures import QueryParams
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
+from refract.core.extraction.tasks import TaskRefused
+from refract.core.runtime import Runtime
+from refract.redirect import qr
 from refract.redirect.answer import headers as redirect_headers
+from refract.redirect.errors import BadQrFormat, QrTooDense, QrTooLong
 from refract.redirect.resolve import Found
+from refract.web.renders import Renders
 
 
 class Redirect:
@@ -41,3 +47,19 @@ def without_body(send: Send) -> Send:
         await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
     return bare
+
+
+async def qr_image(rt: Runtime, text: str, network: str, asked: QueryParams) -> Response:
+    """Draw the QR code of a short URL as it is asked for: SVG, or a PNG of some size."""
+    kind, size = asked.get("format", "svg").lower(), asked.get("size", "512")
+    if kind not in ("svg", "png") or not (size.isascii() and size.isdigit() and qr.LEAST <= int(size[:9]) <= qr.MOST):
+        raise BadQrFormat(least=qr.LEAST, most=qr.MOST)
+    if len(text) > qr.MAX_TEXT:
+        raise QrTooLong
+    renders = rt.part(Renders)
+    if kind == "svg":
+        return Response(await renders.draw(qr.DRAW_SVG, text, network), media_type="image/svg+xml")
+    try:
+        return Response(await renders.draw(qr.DRAW_PNG, text, network, size=int(size)), media_type="image/png")
+    except TaskRefused as exc:
+        raise QrTooDense(least=exc.details["least"]) from exc

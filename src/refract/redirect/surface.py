@@ -1,5 +1,6 @@
 """The people's side of the slow path, made of the web app's own parts."""
 
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -10,6 +11,7 @@ from starlette.types import Scope
 from refract.core.address import TrustedProxies, network_of
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreads
 from refract.identity.access import Right
 from refract.identity.models import Scope as KeyScope
 from refract.identity.rendering import respond
@@ -63,6 +65,10 @@ class WebSurface:
     def page(self, scope: Scope, visitor: Visitor | None, template: str, *, status: int, page_title: str, **context: Any) -> Response:
         actor = visitor if isinstance(visitor, Actor) else None
         return respond(self._request(scope), actor, template, status=status, page_title=page_title, **context)
+
+    async def long_page(self, scope: Scope, template: str, *, page_title: str, **context: Any) -> Response:
+        rendering = partial(self.page, scope, None, template, status=200, page_title=page_title, **context)
+        return await self._rt.part(WorkThreads).run(rendering)
 
     def _request(self, scope: Scope) -> Request:
         scope.setdefault("state", {})

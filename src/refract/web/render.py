@@ -30,6 +30,11 @@ class Pages:
         self.environment.filters["ascii_address"] = ascii_address
         self.environment.globals.update(static=static, version=__version__, base_url=public_url)
 
+    def compile_all(self) -> None:
+        """Compile every template. The first page of a kind would otherwise wait for it, and everybody else with it."""
+        for name in self.environment.list_templates(extensions=["html"]):
+            self.environment.get_template(name)
+
     def render(self, template: str, **context: Any) -> str:
         return self.environment.get_template(template).render(**context)
 

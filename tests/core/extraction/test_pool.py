@@ -137,11 +137,16 @@ async def test_children_know_nothing_of_the_server(pool: ExtractionPool, monkeyp
 
     assert _environment(pid) == {b"PYTHONPATH", b"PATH", b"LANG"}
     assert os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, 0)
+    assert _oom_score(pid) == "1000"
 
 
 async def _until(condition: Callable[[], bool]) -> None:
     while not condition():  # noqa: ASYNC110 - what happens in another process sets no event
         await asyncio.sleep(0.02)
+
+
+def _oom_score(pid: int) -> str:
+    return Path(f"/proc/{pid}/oom_score_adj").read_text().strip()
 
 
 def _environment(pid: int) -> set[bytes]:

@@ -18,6 +18,7 @@ from refract.analytics.stats.errors import TooManyExports
 from refract.analytics.stats.raw import Event, Window, demand_archive, events, query_of, windows
 from refract.core.cells import defused
 from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreads
 from refract.identity import audit
 
 AT_ONCE: Final = 4
@@ -73,8 +74,9 @@ async def export(rt: Runtime, link_id: int, form: Form, begin: datetime, end: da
 
 async def _csv(rt: Runtime, link_id: int, begin: datetime, end: datetime) -> AsyncIterator[bytes]:
     yield _lines([FIELDS])
+    threads = rt.part(WorkThreads)
     async for some in events(rt, link_id, begin, end):
-        yield _lines(_cells(event) for event in some)
+        yield await threads.run(_lines, map(_cells, some))
 
 
 def _cells(event: Event) -> Sequence[str]:

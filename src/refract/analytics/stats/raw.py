@@ -25,7 +25,7 @@ from refract.core.runtime import Runtime
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-PAGE: Final = 5_000
+PAGE: Final = 1_000
 MOST_AT_ONCE: Final = 100_000
 """Archived events of all links that one look into the files may come upon."""
 CAMPAIGN_PARTS: Final = {"sources": "utm_source", "mediums": "utm_medium", "terms": "utm_term", "contents": "utm_content"}

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from refract.core.extraction.frames import DONE, FAILED, MAX_PIECE, PIECE, QUESTION, REFUSED, pack_answer
@@ -26,7 +27,10 @@ def main() -> None:
     """Serve standard input with less priority than the server, and within limits."""
     with suppress(ValueError, OSError):  # macOS knows no such limit; the limits of time hold there as well
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    os.nice(NICENESS)
+    with suppress(OSError):
+        os.nice(NICENESS)
+    with suppress(OSError):  # Linux: where memory runs out, this process goes before the server
+        Path("/proc/self/oom_score_adj").write_text("1000")
     parent = os.getppid()
 
     def end_if_orphaned(_signal: int, _frame: object) -> None:

@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 
 from refract.core.page import Cursors, InvalidCursor
 from refract.core.schema import Id, Output, Timestamp
+from refract.core.threads import WorkThreads
 from refract.identity.actors import Reader
 from refract.library import queries
 from refract.library.cards import cards_of
@@ -152,4 +153,4 @@ async def read_saved(item_id: Id, actor: Reader, rt: Rt) -> ReadingOut:
     async with rt.db.read() as session:
         item = await queries.own_item(session, actor.user.id, item_id)
         page = await session.get(ItemPage, item_id)
-    return ReadingOut.model_validate(reading_of(item, page))
+    return ReadingOut.model_validate(await rt.part(WorkThreads).run(reading_of, item, page))

@@ -9,6 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from refract.core.errors import Conflict, Invalid
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
+from refract.core.threads import WorkThreads
 from refract.identity.actors import Reader, Writer
 from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
@@ -73,17 +74,19 @@ async def _item(request: Request, actor: Actor, rt: Runtime, item_id: int, *, st
     async with rt.db.read() as session:
         item = await queries.own_item(session, actor.user.id, item_id)
         card = await card_of(session, item)
-        reading = reading_of(item, await session.get(ItemPage, item_id))
+        page = await session.get(ItemPage, item_id)
         similar = await similar_items(session, item, SIMILAR)
         waiting = await queries.count_pending(session, actor.user.id)
-    return respond(
+    threads = rt.part(WorkThreads)  # a saved page may have a megabyte, which is sanitised and compressed
+    return await threads.run(
+        respond,
         request,
         actor,
         "item.html",
         status=status,
         page_title=card.title or "Item",
         item=card,
-        reading=reading,
+        reading=await threads.run(reading_of, item, page),
         similar=[{"id": str(one.id), "title": one.title or one.text[:80], "site": one.site} for one, _ in similar],
         review_waiting=waiting,
         **context,

@@ -1,8 +1,9 @@
 """Items like another one, by their words: lexical, over the same index as search, and so the same on three databases."""
 
+import asyncio
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import select
 
@@ -32,10 +33,16 @@ async def similar_items(session: ReadSession, item: Item, limit: int) -> list[tu
     ids = await _candidates(session, item, telling)
     items = list(await session.scalars(select(Item).where(Item.id.in_(ids)))) if ids else []
     borne = await tags_of(session, [one.id for one in items])
-    features = {one.id: _features(one, [tag.name for tag in borne[one.id]]) for one in items}
+    names = {one.id: [tag.name for tag in borne[one.id]] for one in items}
+    return (await asyncio.to_thread(_scored, mine, items, names))[:limit]
+
+
+def _scored(mine: dict[str, float], items: Sequence[Item], tags: Mapping[int, Sequence[str]]) -> list[tuple[Item, float]]:
+    """Weigh hundreds of summaries against each other: work for a thread."""
+    features = {item.id: _features(item, tags[item.id]) for item in items}
     rarity = _rarity([mine, *features.values()])
-    scored = [(one, _likeness(mine, features[one.id], rarity)) for one in items]
-    return sorted(((one, score) for one, score in scored if score > 0), key=lambda pair: (-pair[1], -pair[0].id))[:limit]
+    scored = [(item, _likeness(mine, features[item.id], rarity)) for item in items]
+    return sorted(((item, score) for item, score in scored if score > 0), key=lambda pair: (-pair[1], -pair[0].id))
 
 
 async def _candidates(session: ReadSession, item: Item, words: Sequence[str]) -> list[int]:

@@ -14,6 +14,8 @@ from refract.library.quota_models import LedgerEntry, QuotaDay
 from refract.tags.models import Tag, TagAlias
 
 SLICE = 500
+EXPORTED = 100
+"""Items that are read between two turns of the event loop."""
 
 
 async def erase_person(session: WriteSession, user_id: int) -> None:
@@ -38,7 +40,7 @@ async def erase_person(session: WriteSession, user_id: int) -> None:
 async def export_person(session: ReadSession, user_id: int) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Everything the library knows of a person, row by row: (kind, values). Items first, oldest first."""
     last = 0
-    while items := (await session.scalars(_items_after(user_id, last))).all():
+    while items := (await session.scalars(_items_after(user_id, last, EXPORTED))).all():
         for card in await cards_of(session, items):
             yield "item", card.model_dump(mode="json")
         last = items[-1].id
@@ -54,5 +56,5 @@ async def export_person(session: ReadSession, user_id: int) -> AsyncIterator[tup
         )  # fmt: skip
 
 
-def _items_after(user_id: int, last: int) -> Any:
-    return select(Item).where(Item.user_id == user_id, Item.id > last).order_by(Item.id).limit(SLICE)
+def _items_after(user_id: int, last: int, most: int) -> Any:
+    return select(Item).where(Item.user_id == user_id, Item.id > last).order_by(Item.id).limit(most)

@@ -8,6 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreads
 from refract.identity.rendering import respond
 from refract.lists import queries
 from refract.lists.creators import Visitor, remember, titles
@@ -20,10 +21,13 @@ from refract.web.problems import field_errors
 Text = Annotated[str, Form()]
 
 
-def show_page(request: Request, rt: Runtime, visitor: Visitor, template: str, **context: Any) -> Response:
-    """A page whose forms are bound to the creator cookie, which is good for another 30 days from now."""
+async def show_page(request: Request, rt: Runtime, visitor: Visitor, template: str, **context: Any) -> Response:
+    """A page whose forms are bound to the creator cookie, which is good for another 30 days from now.
+
+    Rendered in a thread: a list may have a thousand entries.
+    """
     bound = visitor.creator if visitor.anonymous else None
-    response = respond(request, visitor.actor, template, bound=bound, **context)
+    response = await rt.part(WorkThreads).run(respond, request, visitor.actor, template, bound=bound, **context)
     remember(response, rt, visitor)
     return response
 
@@ -35,7 +39,7 @@ async def show_list(request: Request, visitor: Visitor, rt: Runtime, list_id: in
         unowned = visitor.actor is not None and seen.found.owner_id is None and visitor.who.made(seen.found)
         waiting = await queries.claimable(session, visitor.who.creator) if unowned else []
     out = whole(seen, shown, rt.settings.public_url)
-    return show_page(
+    return await show_page(
         request,
         rt,
         visitor,

@@ -46,7 +46,7 @@ async def _lists(
         waiting = [] if visitor.anonymous else await queries.claimable(session, visitor.who.creator)
         deleted = [] if cursor or q else await queries.lately_deleted(session, visitor.who, rt.clock.now() - service.UNDO_TIME)
     kept = {"q": q} if q else {}
-    return show_page(
+    return await show_page(
         request,
         rt,
         visitor,
