@@ -92,6 +92,7 @@ TITLES = {
     410: "Gone",
     412: "Changed meanwhile",
     413: "Too large",
+    414: "Address too long",
     415: "Unsupported media type",
     421: "Misdirected request",
     422: "Not acceptable",
