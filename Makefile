@@ -36,7 +36,7 @@ demo: $(RUNS)  ## Serve a directory that looks lived in (demo), to look around
 	test -e demo/refract.db || $(BIN)/refract demo --data-dir demo
 	$(BIN)/refract serve --data-dir demo $(ARGS)
 
-setup: $(RUNS)  ## Only make the environment that `make run` needs (.venv)
+setup: $(READY)  ## Only make the environment for development (.venv); every target makes what it needs
 
 # What runs and what is needed to work on it are two locks; the second holds all of the first.
 $(RUNS): requirements.lock tools/environment.py

@@ -71,10 +71,10 @@ def test_only_the_targets_for_development_install_development_tools() -> None:
         made = ["make", "--dry-run", "VENV=no-such-environment", target]
         return subprocess.run(made, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
-    for target in ("run", "setup"):
+    for target in ("run", "demo"):
         assert "tools.environment no-such-environment" in commands(target)
         assert "--dev" not in commands(target)
-    for target in ("test", "check", "docs"):
+    for target in ("setup", "test", "check", "docs"):
         assert "tools.environment --dev no-such-environment" in commands(target)
 
 
