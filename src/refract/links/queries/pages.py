@@ -124,8 +124,16 @@ def _filtered(part: _Part, who: Who, asked: LinkQuestion, now: datetime, tag_id:
         wanted.append(Link.id >= first_id_at(asked.created_after))
     if asked.created_before is not None:
         wanted.append(Link.id < first_id_at(asked.created_before))
-    wanted += [Link.search_text.contains(word, autoescape=True) for word in fold(asked.q or "").split()[:MOST_WORDS]]
+    wanted += [_has_word(word, asked.owner) for word in fold(asked.q or "").split()[:MOST_WORDS]]
     return question.where(*wanted)
+
+
+def _has_word(word: str, owner: OwnerFilter) -> ColumnElement[bool]:
+    """Match a word. Among everybody's links also by the destination's host in ASCII, as reports and block lists name it."""
+    written = Link.search_text.contains(word, autoescape=True)
+    if owner != OwnerFilter.ALL:
+        return written
+    return or_(written, Link.destination_host.contains(word, autoescape=True))
 
 
 def _of_owner(question: Select[Any], who: Who, owner: OwnerFilter) -> Select[Any]:
