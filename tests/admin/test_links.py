@@ -16,9 +16,7 @@ from tests.people import ada, root
 __all__ = ["ada", "root"]
 
 
-async def test_a_link_is_found_by_its_destinations_domain_in_ascii(
-    client: AsyncClient, rt: Runtime, ada: User, root: User
-) -> None:
+async def test_a_link_is_found_by_its_destinations_domain_in_ascii(client: AsyncClient, rt: Runtime, ada: User, root: User) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, ada, "https://login.bücher.example/", name="evil")
         await make.link(session, rt, ada, "https://other.example/", name="fine")
