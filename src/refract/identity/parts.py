@@ -30,8 +30,9 @@ Erase = Callable[[WriteSession, Runtime, Leaving], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One feature's share in a person's data. `name` is its member in the export: plural, snake_case."""
+    """One feature's share in a person's data. `name` is its member in the export (plural, snake_case), if it has
+    anything to export."""
 
     name: str
-    export: Export
+    export: Export | None
     erase: Erase

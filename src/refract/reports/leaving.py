@@ -1,24 +1,13 @@
 """Reports when a person leaves: those about what was theirs alone go with it."""
 
-from collections.abc import AsyncIterator
-from typing import Any
-
 from sqlalchemy import select
 
 from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
-from refract.identity.models import User
 from refract.identity.parts import Leaving, Part
 from refract.links.models import LinkOwner
 from refract.lists.models import LinkList
 from refract.reports.service import forget_targets
-
-
-async def export(_rt: Runtime, _user: User) -> AsyncIterator[dict[str, Any]]:
-    """Yield nothing: who reported is not kept, and what others reported is theirs."""
-    nothing: tuple[dict[str, Any], ...] = ()
-    for row in nothing:
-        yield row
 
 
 async def erase(session: WriteSession, _rt: Runtime, leaving: Leaving) -> None:
@@ -33,4 +22,5 @@ async def erase(session: WriteSession, _rt: Runtime, leaving: Leaving) -> None:
         await forget_targets(session, list(await session.scalars(mine)))
 
 
-PART = Part("reports", export, erase)
+PART = Part("reports", None, erase)
+"""Nothing to export: who reported is not kept, and what others reported is theirs."""
