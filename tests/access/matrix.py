@@ -294,6 +294,7 @@ ROWS: dict[str, Row] = {
     "POST /api/v1/items/{item_id}/retry": Row(PRIVATE_WRITE),
     "POST /api/v1/items/{item_id}/undo": Row(PRIVATE_WRITE),
     "GET /api/v1/me/quota": Row(SIGNED_IN_READ),
+    "GET /api/v1/me/usage": Row(SIGNED_IN_READ),
     "POST /app/admin/people/{user_id}/quota": Row(ADMIN_WRITE, form={"day": "2026-06-01", "limit": "5"}),
     "GET /api/v1/me/tag-rules": Row(SIGNED_IN_READ),
     "PUT /api/v1/me/tag-rules": Row(SIGNED_IN_WRITE, json={"items": [{"pattern": "github.com", "tags": ["code"]}]}),

@@ -1,8 +1,7 @@
 """Statistics for programs: of one link, of all of mine, live, and as a file."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -21,7 +20,8 @@ from refract.analytics.stats.raw import CAMPAIGN_PARTS
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.actors import Reader
-from refract.identity.errors import UnknownTimeZone
+from refract.identity.errors import ExportLimitReached, StreamLimitReached, UnknownTimeZone
+from refract.identity.shares import PersonalShares, begin_export
 from refract.identity.standing import Standing
 from refract.identity.visitors import Actor
 from refract.links.edge import ASKING, who
@@ -81,13 +81,18 @@ async def link_stats(link_id: Id, actor: Reader, rt: Rt, asked: Series) -> Stats
     return StatsOut.model_validate(found)
 
 
-@of_link.get("/live", response_class=StreamingResponse, responses=problems(*_ON_A_LINK, TooManyStreams, TooManyNetworkStreams) | _STREAM)
+@of_link.get(
+    "/live",
+    response_class=StreamingResponse,
+    responses=problems(*_ON_A_LINK, TooManyStreams, TooManyNetworkStreams, StreamLimitReached) | _STREAM,
+)
 async def live_stats(link_id: Id, actor: Reader, rt: Rt, request: Request) -> StreamingResponse:
     """The totals of a link as server-sent events. One at once and one with every change; after a minute the browser asks again."""
     async with rt.db.read() as session:
         await stats.demand_stats(session, who(actor), link_id)
     rt.part(Live).check()
     rt.part(NetworkShares).check_stream(request.scope)
+    rt.part(PersonalShares).check_streams(actor.user.id)
     return StreamingResponse(
         _told(_while_allowed(rt, actor, link_id, request.app.state.vitals)),
         media_type="text/event-stream",
@@ -97,9 +102,10 @@ async def live_stats(link_id: Id, actor: Reader, rt: Rt, request: Request) -> St
 
 async def _while_allowed(rt: Runtime, actor: Actor, link_id: int, vitals: Vitals) -> AsyncIterator[Totals | None]:
     """Whoever's key is revoked, session ended or account suspended sees no more, here as anywhere."""
-    async with rt.part(Standing).watching(actor) as watcher:
-        async for totals in follow(rt, link_id, lambda: vitals.stopping or watcher.gone):
-            yield totals
+    with rt.part(PersonalShares).stream(actor.user.id):
+        async with rt.part(Standing).watching(actor) as watcher:
+            async for totals in follow(rt, link_id, lambda: vitals.stopping or watcher.gone):
+                yield totals
 
 
 async def _told(news: AsyncIterator[Totals | None]) -> AsyncIterator[bytes]:
@@ -113,7 +119,11 @@ async def _told(news: AsyncIterator[Totals | None]) -> AsyncIterator[bytes]:
         yield f"event: clicks\ndata: {json.dumps(data)}\n\n".encode()
 
 
-@of_link.get("/export", response_class=StreamingResponse, responses=problems(*_ON_A_LINK, TooManyExports, ArchiveMissing) | _FILE)
+@of_link.get(
+    "/export",
+    response_class=StreamingResponse,
+    responses=problems(*_ON_A_LINK, TooManyExports, ExportLimitReached, ArchiveMissing) | _FILE,
+)
 async def export_clicks(
     link_id: Id,
     actor: Reader,
@@ -125,23 +135,9 @@ async def export_clicks(
     async with rt.db.read() as session:
         link = await stats.demand_stats(session, who(actor), link_id)
     begin, end = _exactly(asked, rt.clock.now())
-    pieces = export(rt, link_id, form, begin, end, by=actor.user.id)
-    try:
-        first = await anext(pieces)  # what goes wrong at once is answered as a problem
-    except BaseException:
-        await pieces.aclose()
-        raise
+    pieces = await begin_export(rt, actor.user.id, export(rt, link_id, form, begin, end, by=actor.user.id))
     name = f"clicks-{link.code}.{form}"
-    return StreamingResponse(
-        _after(first, pieces), media_type=form.media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
-    )
-
-
-async def _after(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-    async with aclosing(rest) as pieces:
-        yield first
-        async for piece in pieces:
-            yield piece
+    return StreamingResponse(pieces, media_type=form.media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
 def _exactly(asked: Question, now: datetime) -> tuple[datetime, datetime]:

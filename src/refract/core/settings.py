@@ -113,6 +113,21 @@ class Settings(BaseSettings):
     creates_per_hour: Limit = 100
     """Links that one person may create in an hour. Administrators are exempt."""
 
+    captures_per_hour: Limit = 500
+    """Items that one person may save in an hour; imports do not count. Administrators are exempt."""
+
+    items_per_person: Limit = 100_000
+    """Items that one person's library may hold."""
+
+    storage_per_person: Limit = 5_000_000_000
+    """Bytes that the texts and pages of one person's library may take."""
+
+    streams_per_person: Limit = 5
+    """Live streams that one person may have open in a process."""
+
+    exports_per_person: Limit = 1
+    """Exports that one person may have running in a process."""
+
     key_requests_per_hour: Limit = 1000
     """Requests that one API key may make in an hour."""
 

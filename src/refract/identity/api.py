@@ -10,6 +10,7 @@ from refract.identity import audit, keys, people, sessions
 from refract.identity.actors import AccountHolder, Parts, Reader, Writer
 from refract.identity.errors import (
     AdminScopeRefused,
+    ExportLimitReached,
     KeyExpiryInvalid,
     KeyNotFound,
     LastAdministrator,
@@ -30,6 +31,7 @@ from refract.identity.schemas import (
     check_expiry,
     chosen,
 )
+from refract.identity.shares import begin_export
 from refract.identity.visitors import clear_session_cookie
 from refract.web.problems import problems
 from refract.web.toolkit import Rt, api_router
@@ -69,12 +71,12 @@ async def delete_me(actor: AccountHolder, rt: Rt, parts: Parts) -> Response:
     return response
 
 
-@me_router.get("/export", response_class=StreamingResponse, responses=_DOCUMENT)
+@me_router.get("/export", response_class=StreamingResponse, responses=problems(ExportLimitReached) | _DOCUMENT)
 async def export_me(actor: Reader, rt: Rt, parts: Parts) -> StreamingResponse:
     """Everything that is mine, as one JSON document: profile, keys, sessions, audit lines, and what every feature keeps."""
     pieces = export_account(rt, actor.user, parts)
     headers = {"Content-Disposition": 'attachment; filename="refract-export.json"'}
-    return StreamingResponse(pieces, media_type="application/json", headers=headers)
+    return StreamingResponse(await begin_export(rt, actor.user.id, pieces), media_type="application/json", headers=headers)
 
 
 @me_router.get("/sessions")

@@ -1,6 +1,6 @@
 """What can go wrong when we ask who somebody is."""
 
-from refract.core.errors import Conflict, Forbidden, Invalid, Malformed, NotFound, Unauthenticated, Unavailable
+from refract.core.errors import Conflict, Forbidden, Invalid, Limited, Malformed, NotFound, Unauthenticated, Unavailable
 
 
 class SignInNeeded(Unauthenticated):
@@ -105,6 +105,14 @@ class NotInvited(AccountRefused):
 
 class LastAdministrator(Conflict):
     """This is the last active administrator: make somebody else one first."""
+
+
+class StreamLimitReached(Limited):
+    """You have {limit} live streams open, which is the limit: close one first."""
+
+
+class ExportLimitReached(Limited):
+    """Another export of yours is running: try again when it is done."""
 
 
 class AccountNotFound(NotFound):

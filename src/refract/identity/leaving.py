@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -93,7 +93,7 @@ async def keep_an_administrator(session: WriteSession, user: User) -> None:
         raise LastAdministrator
 
 
-async def export_account(rt: Runtime, user: User, parts: Sequence[Part]) -> AsyncIterator[str]:
+async def export_account(rt: Runtime, user: User, parts: Sequence[Part]) -> AsyncGenerator[str, None]:
     """One JSON document, piece by piece: me, then a list for every part."""
     await audit.note_export(rt, "account", by=user.id)
     async with rt.db.read() as session:

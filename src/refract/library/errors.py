@@ -1,6 +1,6 @@
 """What can go wrong in the library."""
 
-from refract.core.errors import Conflict, Invalid, NotFound
+from refract.core.errors import Conflict, Invalid, Limited, NotFound
 
 
 class ItemNotFound(NotFound):
@@ -45,3 +45,15 @@ class ImportNotFound(NotFound):
 
 class ImportNotOpen(Conflict):
     """This import is {status}: {remedy}."""
+
+
+class CaptureLimitReached(Limited):
+    """You have saved {limit} items within an hour, which is the limit. Try again in {retry_after} seconds."""
+
+
+class ItemLimitReached(Conflict):
+    """Your library holds {limit} items, which is the limit: ask an administrator for more room."""
+
+
+class StorageFull(Conflict):
+    """Your library would take more than {limit}, which is the limit: ask an administrator for more room."""

@@ -17,7 +17,7 @@ from refract.jobs.models import DEFAULT_TRIES, Job, JobStatus
 from refract.jobs.queue import finish
 from refract.jobs.registry import handles
 from refract.jobs.schedule import Every
-from refract.library import service
+from refract.library import service, usage
 from refract.library.enrich.gather import background_of
 from refract.library.enrich.material import Background, Extracted, Material, Proposal
 from refract.library.enrich.model import Model, ModelFailed
@@ -25,12 +25,15 @@ from refract.library.enrich.offline import describe
 from refract.library.fetching import ArticleReader
 from refract.library.models import Item, ItemPage, ItemStatus, ItemType
 from refract.library.notes import Note
-from refract.library.payloads import EnrichItem, FailStuckItems
+from refract.library.payloads import EnrichItem, FailStuckItems, RecountUsage
 from refract.library.queries import locked_item
+from refract.library.quota_models import LibraryUsage
 
 TRIES = DEFAULT_TRIES
 BUDGET_SECONDS = 900.0
 PAUSE_SECONDS = (2.0, 8.0)
+RECOUNT_SECONDS = 7 * 86_400
+RECOUNT_PAUSE_SECONDS = 0.01
 _log = structlog.get_logger("refract.library")
 
 
@@ -175,5 +178,23 @@ async def fail_stuck_items(rt: Runtime, _job: FailStuckItems) -> None:
                 await service.failed(session, rt, item, "The assistant stopped while it was at this.")
 
 
-HANDLERS = (enrich_item, fail_stuck_items)
-PERIODIC = (Every(FailStuckItems(), seconds=60),)
+@handles(RecountUsage)
+async def recount_usage(rt: Runtime, _job: RecountUsage) -> None:
+    """One person at a time, each in a transaction of their own. Drift is logged: there should be none."""
+    last = -1
+    while True:
+        async with rt.db.read() as session:
+            after = select(LibraryUsage.user_id).where(LibraryUsage.user_id > last).order_by(LibraryUsage.user_id).limit(1)
+            user_id = await session.scalar(after)
+        if user_id is None:
+            return
+        async with rt.db.write() as session:
+            off = await usage.recount(session, user_id)
+        if off is not None:
+            _log.warning("usage_drifted", user=str(user_id), items=off.items, bytes=off.bytes)
+        last = user_id
+        await rt.clock.sleep(RECOUNT_PAUSE_SECONDS)
+
+
+HANDLERS = (enrich_item, fail_stuck_items, recount_usage)
+PERIODIC = (Every(FailStuckItems(), seconds=60), Every(RecountUsage(), seconds=RECOUNT_SECONDS))

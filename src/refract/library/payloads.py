@@ -19,3 +19,9 @@ class FailStuckItems(Payload):
     """Tell the person of items whose job died with its worker."""
 
     kind: ClassVar[str] = "library.fail_stuck"
+
+
+class RecountUsage(Payload):
+    """Compare what everybody is said to store with what is there, and set it right."""
+
+    kind: ClassVar[str] = "library.recount_usage"

@@ -165,6 +165,15 @@ class QuotaOut(Output):
     resets_at: datetime
 
 
+class UsageOut(Output):
+    """What a person's library takes."""
+
+    items: int
+    items_limit: int | None
+    bytes: int = Field(description="Of the texts and pages, in UTF-8.")
+    bytes_limit: int | None
+
+
 class QuotaOverride(Input):
     """A limit for one day; null gives the plan's back."""
 

@@ -23,6 +23,8 @@ from refract.web.models import StoredAnswer
 
 KEPT = timedelta(hours=24)
 LONGEST = 255
+MAX_STORED_BYTES = 2 * 1024 * 1024
+"""An answer that is longer is kept without its body: a repetition still changes nothing, and says so."""
 _REPEATED_HEADERS = ("location", "etag", "content-type")
 
 
@@ -32,6 +34,10 @@ class InvalidIdempotencyKey(Invalid):
 
 class IdempotencyKeyReused(Invalid):
     """This Idempotency-Key was used for another request: use a new one."""
+
+
+class AnswerTooLong(Conflict):
+    """This request was done before, and its answer was too long to be kept: nothing was done again. Ask for the result instead."""
 
 
 class StillRunning(Conflict):
@@ -100,11 +106,12 @@ async def _store(session: WriteSession, actor: str, key: str, response: Response
     if secret_fields and body:
         shown = json.loads(body)
         body = json.dumps({name: (None if name in secret_fields else value) for name, value in shown.items()}).encode()
+    kept = body.decode() if len(body) <= MAX_STORED_BYTES else None
     headers = {name: response.headers[name] for name in _REPEATED_HEADERS if name in response.headers}
     await session.execute(
         update(StoredAnswer)
         .where(StoredAnswer.actor == actor, StoredAnswer.key == key)
-        .values(status=response.status_code, headers=json.dumps(headers), body=body.decode())
+        .values(status=response.status_code, headers=json.dumps(headers), body=kept)
     )
 
 
@@ -115,6 +122,8 @@ async def _repeat(rt: Runtime, actor: str, key: str, fingerprint: str) -> Respon
         raise StillRunning  # it was undone between our attempt and this look
     if stored.fingerprint != fingerprint:
         raise IdempotencyKeyReused
+    if stored.body is None:
+        raise AnswerTooLong
     headers = {**json.loads(stored.headers or "{}"), "Idempotency-Replayed": "true"}
     return Response(stored.body, stored.status, headers)
 

@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 
 from refract.core.errors import RefractError, StoreBusy, StoreCrowded, StoreFull, StoreUnavailable
 from refract.web.examples import example_of
-from refract.web.idempotency import IdempotencyKeyReused, InvalidIdempotencyKey, StillRunning
+from refract.web.idempotency import AnswerTooLong, IdempotencyKeyReused, InvalidIdempotencyKey, StillRunning
 from refract.web.problems import (
     MEDIA_TYPE,
     BodyTooLarge,
@@ -31,7 +31,7 @@ from refract.web.routes import ApiRoute
 Json = dict[str, Any]
 Errors = tuple[type[RefractError], ...]
 OF_BODIES: Errors = (MalformedBody, BodyTooLarge, UnsupportedMedia)
-OF_REPEATING: Errors = (InvalidIdempotencyKey, IdempotencyKeyReused, StillRunning)
+OF_REPEATING: Errors = (InvalidIdempotencyKey, IdempotencyKeyReused, StillRunning, AnswerTooLong)
 OF_STORES: Errors = (StoreUnavailable, StoreBusy, StoreCrowded, StoreFull)
 EVERYWHERE: Errors = (MalformedAddress, ValidationFailed, *OF_BODIES, *OF_REPEATING, *OF_STORES)
 """Errors that no endpoint names, since they are not its own."""

@@ -11,6 +11,7 @@ ROUTERS = (
     transfer.router,
     tags.router,
     quota.router,
+    quota.usage_router,
     quota.admin_router,
     rules.router,
 )

@@ -10,6 +10,8 @@ from pydantic import Field
 from refract.core.page import Cursors, InvalidCursor
 from refract.core.schema import Id, Output
 from refract.identity.actors import Reader, Writer
+from refract.identity.errors import ExportLimitReached
+from refract.identity.shares import begin_export
 from refract.library.edge import ASKING
 from refract.library.errors import ImportNotFound, ImportNotOpen
 from refract.library.exporting import MEDIA_TYPES, Format, library_as
@@ -150,7 +152,7 @@ async def roll_back_import(
         return _shown(await take_back(session, rt, actor.user, import_id))
 
 
-@router.get("/export", response_class=StreamingResponse, responses=problems(*ASKING))
+@router.get("/export", response_class=StreamingResponse, responses=problems(*ASKING, ExportLimitReached))
 async def export_library(
     actor: Reader,
     rt: Rt,
@@ -160,7 +162,8 @@ async def export_library(
     name = f"refract-library-{rt.clock.now():%Y-%m-%d}.{format}"
     pieces = (piece.encode() async for piece in library_as(rt, actor.user.id, format))
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
-    return StreamingResponse(pieces, media_type=MEDIA_TYPES[format], headers=headers)
+    begun = await begin_export(rt, actor.user.id, pieces)
+    return StreamingResponse(begun, media_type=MEDIA_TYPES[format], headers=headers)
 
 
 def _tried(trial: Trial, name: str | None, now: datetime) -> ImportBegun:

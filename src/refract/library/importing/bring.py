@@ -10,6 +10,7 @@ from refract.core.db import ReadSession, WriteSession
 from refract.core.ids import IdSource
 from refract.core.rows import insert_or_skip, insert_rows
 from refract.core.runtime import Runtime
+from refract.library import usage
 from refract.library.capturing import Recognised, first_line
 from refract.library.import_models import Import, ImportRow, ImportStatus, RowOutcome
 from refract.library.importing.judging import Earlier, Verdict, confirmed, judge, weigh
@@ -25,6 +26,7 @@ from refract.tags.service import count_use
 
 BATCH = 200
 BATCH_CHARACTERS = 256 * 1024
+FULL = "Your library is full: ask an administrator for more room."
 
 
 async def begin(session: WriteSession, rt: Runtime, user_id: int, kind: str, name: str | None) -> Import:
@@ -106,18 +108,29 @@ async def _make(session: WriteSession, rt: Runtime, one: Import, rows: Mapping[i
     created = [number for number, verdict in verdicts.items() if verdict.outcome is RowOutcome.CREATED]
     bookmarks = {number: row for number in created if isinstance(row := rows[number], Bookmark)}
     tag_rows = [row for number in created if isinstance(row := rows[number], TagRow)]
-    tags = await _tags(session, rt.ids, one, bookmarks, tag_rows, now)
     numbers = dict(zip(bookmarks, rt.ids.next_ids(len(bookmarks)), strict=True))
     made = [_item(one, numbers[number], row, weighed[number].recognised, now) for number, row in bookmarks.items()]
+    asked = (page_row(numbers[number], row, now) for number, row in bookmarks.items() if row.page is not None)
+    pages = [page for page in asked if page is not None]
+    stored = _measure(made, pages)
+    if not await usage.has_room(session, rt, one.user_id, stored):
+        verdicts |= dict.fromkeys(bookmarks, Verdict(RowOutcome.REFUSED, FULL))
+        bookmarks, numbers, made, pages, stored = {}, {}, [], [], usage.Stored()
+    tags = await _tags(session, rt.ids, one, bookmarks, tag_rows, now)
     await insert_rows(session, cast("Table", Item.__table__), made)
-    pages = [page_row(numbers[number], row, now) for number, row in bookmarks.items() if row.page is not None]
-    await insert_rows(session, cast("Table", ItemPage.__table__), [page for page in pages if page is not None])
+    await insert_rows(session, cast("Table", ItemPage.__table__), pages)
     await _wear(session, {numbers[number]: [tags[name].id for name in row.tags] for number, row in bookmarks.items()}, now)
     await reindex(session, list(numbers.values()))
+    await usage.count_in(session, one.user_id, stored)
     return {
         number: Verdict(verdict.outcome, verdict.why, numbers[number]) if number in numbers else verdict
         for number, verdict in verdicts.items()
     }
+
+
+def _measure(items: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any]]) -> usage.Stored:
+    texts = usage.size_of(*(item["text"] for item in items))
+    return usage.Stored(len(items), texts + usage.size_of(*(page[name] for page in pages for name in ("text", "html"))))
 
 
 def _item(one: Import, item_id: int, row: Bookmark, seen: Recognised | None, now: datetime) -> dict[str, Any]:

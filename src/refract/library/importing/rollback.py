@@ -8,6 +8,7 @@ from sqlalchemy import delete, func, select
 
 from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
+from refract.library import usage
 from refract.library.errors import ImportNotOpen
 from refract.library.import_models import Import, ImportRow, ImportStatus
 from refract.library.importing.bring import stop
@@ -52,8 +53,10 @@ async def remove_items(session: WriteSession, rt: Runtime, user_id: int, item_id
     await personal.hold(session, user_id, set(await session.scalars(borne)))
     counts = select(ItemTag.tag_id, func.count()).where(ItemTag.item_id.in_(item_ids)).group_by(ItemTag.tag_id)
     changes = {tag_id: -number for tag_id, number in (await session.execute(counts)).all()}
+    gone = await usage.count_stored(session, user_id, item_ids)
     await session.execute(delete(Item).where(Item.id.in_(item_ids)).execution_options(**_UNSYNCHRONISED))
     await count_use(session, changes, rt.clock.now())
+    await usage.count_in(session, user_id, usage.Stored(-gone.items, -gone.bytes))
 
 
 async def _remove_tags(session: WriteSession, rt: Runtime, one: Import) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from refract.core.db import ReadSession
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.library import quota
+from refract.library import quota, usage
 from refract.library.notes import Note
 from refract.library.quota_models import EntryKind
 
@@ -22,6 +22,7 @@ async def of_person(session: ReadSession, rt: Runtime, user: User) -> dict[str, 
     """`model` is false where none is set up: nothing is ever charged then."""
     entries = await quota.ledger_of_today(session, rt, user.id, LATEST)
     return {
+        "storage": await _storage(session, rt, user),
         "model": rt.settings.model_url is not None,
         "standing": await quota.standing(session, rt, user),
         "entries": [
@@ -34,4 +35,14 @@ async def of_person(session: ReadSession, rt: Runtime, user: User) -> dict[str, 
             }
             for entry, title in entries
         ],
+    }
+
+
+async def _storage(session: ReadSession, rt: Runtime, user: User) -> dict[str, Any]:
+    """Return what the library takes, in words, and what it may."""
+    stored, settings = await usage.stored_by(session, user.id), rt.settings
+    items, room = settings.items_per_person, settings.storage_per_person
+    return {
+        "items": f"{stored.items:,} of {items:,}" if items is not None else f"{stored.items:,}",
+        "bytes": f"{usage.shown_bytes(stored.bytes)} of {usage.shown_bytes(room)}" if room is not None else usage.shown_bytes(stored.bytes),
     }

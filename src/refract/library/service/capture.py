@@ -6,7 +6,7 @@ from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.identity.schemas import Preferences
-from refract.library import quota, search
+from refract.library import quota, search, usage
 from refract.library.capturing import first_line, recognise
 from refract.library.errors import EmptyText
 from refract.library.models import Enrichment, FieldSource, Item, ItemStatus, ItemUndo
@@ -29,6 +29,7 @@ async def capture(session: WriteSession, rt: Runtime, user: User, new: ItemCreat
     """Keep what was typed. It costs a little of the day's budget only when there is a model to ask and the person wants it asked."""
     if not new.text.strip():
         raise EmptyText
+    await usage.charge_capture(session, rt, user)
     now = rt.clock.now()
     seen = recognise(new.text)
     item = Item(
@@ -48,6 +49,7 @@ async def capture(session: WriteSession, rt: Runtime, user: User, new: ItemCreat
     if tag_ids:
         await retag(session, item, tag_ids, now)
     await search.index(session, item)
+    await usage.add(session, rt, user.id, usage.Stored(1, usage.size_of(item.text)))
     return Made(item, await quota.standing(session, rt, user))
 
 

@@ -10,7 +10,7 @@ from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl, parse_web_url
 from refract.jobs.queue import enqueue
-from refract.library import quota, search
+from refract.library import quota, search, usage
 from refract.library.capturing import digest_of
 from refract.library.enrich.material import Extracted, Proposal, Suggested
 from refract.library.models import FieldSource, Item, ItemPage, ItemStatus, Suggestion, SuggestionStatus
@@ -46,8 +46,10 @@ async def store_page(session: WriteSession, rt: Runtime, item: Item, page: Extra
         "keywords": list(page.keywords), "text": page.text, "html": page.html, "fetched_at": rt.clock.now(),
     }  # fmt: skip
     kept = await session.get(ItemPage, item.id)
+    before = usage.size_of(kept.text, kept.html) if kept is not None else 0
     if kept is None:
-        session.add(ItemPage(item_id=item.id, **values))
+        kept = ItemPage(item_id=item.id, **values)
+        session.add(kept)
     else:
         for name, value in values.items():
             setattr(kept, name, value)
@@ -56,6 +58,16 @@ async def store_page(session: WriteSession, rt: Runtime, item: Item, page: Extra
     except BadUrl:
         item.canonical_digest = item.url_digest
     await session.flush()
+    await _count_page(session, rt, item, kept, before)
+
+
+async def _count_page(session: WriteSession, rt: Runtime, item: Item, page: ItemPage, before: int) -> None:
+    """Count a page against its person's storage. Where that is full, what the page is about is kept, and not what it says."""
+    more = usage.Stored(bytes=usage.size_of(page.text, page.html) - before)
+    if more.bytes and not await usage.try_to_add(session, rt, item.user_id, more):
+        page.text = page.html = ""
+        await session.flush()
+        await usage.count_in(session, item.user_id, usage.Stored(bytes=-before))
 
 
 async def proposed(session: WriteSession, rt: Runtime, item: Item, proposal: Proposal, *, final: bool) -> None:

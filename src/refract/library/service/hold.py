@@ -8,7 +8,7 @@ from typing import Any
 from refract.core.db import WriteSession
 from refract.core.errors import InvalidStateTransition, Stale
 from refract.core.runtime import Runtime
-from refract.library import search
+from refract.library import search, usage
 from refract.library.errors import ItemNotFound
 from refract.library.models import Item, ItemStatus, ItemUndo, Suggestion
 from refract.library.queries import locked_item, suggestions_of, undo_of
@@ -58,6 +58,7 @@ class Held:
         await remember(self.session, self.item.id, action, self.before, self.now)
         await self.session.flush()
         await search.index(self.session, self.item)
+        await self._count()
 
     async def forget(self) -> None:
         """Write down a change that cannot be taken back, nor what was before it."""
@@ -67,6 +68,13 @@ class Held:
             await self.session.delete(known)
         await self.session.flush()
         await search.index(self.session, self.item)
+        await self._count()
+
+    async def _count(self) -> None:
+        """Count a text that became longer or shorter against its person's storage."""
+        more = usage.size_of(self.item.text) - usage.size_of(self.before["text"])
+        if more:
+            await usage.add(self.session, self.rt, self.item.user_id, usage.Stored(bytes=more))
 
 
 async def hold(session: WriteSession, rt: Runtime, user_id: int, item_id: int, *, version: int | None = None) -> Held:

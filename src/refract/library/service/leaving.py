@@ -10,7 +10,7 @@ from refract.library import queries
 from refract.library.cards import cards_of
 from refract.library.import_models import Import
 from refract.library.models import Item, TagChange, TagRule
-from refract.library.quota_models import LedgerEntry, QuotaDay
+from refract.library.quota_models import LedgerEntry, LibraryUsage, QuotaDay
 from refract.tags.models import Tag, TagAlias
 
 SLICE = 500
@@ -33,6 +33,7 @@ async def erase_person(session: WriteSession, user_id: int) -> None:
         delete(TagRule).where(TagRule.user_id == user_id),
         delete(LedgerEntry).where(LedgerEntry.user_id == user_id),
         delete(QuotaDay).where(QuotaDay.user_id == user_id),
+        delete(LibraryUsage).where(LibraryUsage.user_id == user_id),
     ):
         await session.execute(own.execution_options(synchronize_session=False))
 

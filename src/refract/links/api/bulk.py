@@ -11,16 +11,18 @@ from refract.identity.actors import Writer
 from refract.identity.models import User
 from refract.links import service
 from refract.links.edge import GUARDED, Space, bucket_of, creations_per_hour, wish_of
-from refract.links.schemas import BulkCreate, BulkResult, BulkRow, LinkCreate, RowError
+from refract.links.schemas import MOST_IN_BULK, BulkCreate, BulkResult, BulkRow, LinkCreate, RowError
 from refract.links.service import Made, Wish
 from refract.links.vetting import vet
 from refract.names.service import Namespace
-from refract.web.limits import RateLimited, take_up_to
+from refract.web.limits import RateLimited, take, take_up_to
 from refract.web.problems import ValidationFailed, field_errors
 from refract.web.toolkit import IdempotencyKey, Rt, api_router
 
 router = api_router("/links", "links")
 Outcome = Made | RefractError
+TRIALS_PER_CREATE = 10
+"""Rows that may be tried in an hour for each link that may be made in one."""
 
 
 class _DryRun(Exception):
@@ -40,6 +42,8 @@ async def create_links(
     idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
 ) -> BulkResult:
     """Create up to 1,000 links. One row that fails takes nothing from the others; a dry run says what would happen."""
+    if asked.dry_run:
+        await _pay_for_trial(rt, actor.user, len(asked.links))
     rows = await judge(rt, asked.links)
     wishes = {index: row for index, row in enumerate(rows) if isinstance(row, Wish)}
     outcomes: dict[int, Outcome] = {index: row for index, row in enumerate(rows) if isinstance(row, RefractError)}
@@ -52,6 +56,14 @@ async def create_links(
     except _DryRun as dry:
         return dry.result
     return result
+
+
+async def _pay_for_trial(rt: Runtime, user: User, rows: int) -> None:
+    """Count the rows of a dry run, which gives back what it took for links but costs as much as making them."""
+    limit = creations_per_hour(rt, user)
+    async with rt.db.write() as session:
+        per_hour = None if limit is None else max(limit * TRIALS_PER_CREATE, MOST_IN_BULK)
+        await take(session, f"trials:{user.id}", rows, per_hour=per_hour, now=rt.clock.now())
 
 
 async def judge(rt: Runtime, rows: list[dict[str, Any]]) -> list[Wish | RefractError]:
