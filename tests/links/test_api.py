@@ -353,3 +353,13 @@ async def test_public_links_cannot_be_sorted_by_clicks(client: AsyncClient, as_a
         answer = await client.get(f"/api/v1/links?owner=public&sort={sort}", headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (422, "SORT_UNAVAILABLE")
     assert (await client.get(f"/api/v1/links?owner=shared&sort={sort}", headers=as_ada)).status_code == 200
+
+
+@on_sqlite
+async def test_dry_runs_of_bulk_do_not_give_their_tokens_back(client: AsyncClient, rt: Runtime, as_ada: Headers) -> None:
+    """The finding: a dry run costs as much as the links it judges, and was free in a browser session."""
+    rows = [{"destination": "javascript:alert(1)"}] * 500
+    answers = [await client.post("/api/v1/links/bulk", headers=as_ada, json={"links": rows, "dry_run": True}) for _ in range(3)]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert answers[2].json()["code"] == "RATE_LIMITED"

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.web.idempotency import answer_once
+from refract.web.idempotency import MAX_STORED_BYTES, AnswerTooLong, answer_once
 from refract.web.models import StoredAnswer
 from tests import make
 
@@ -37,3 +37,20 @@ async def test_an_answer_is_kept_with_its_change_or_neither_is(rt: Runtime, stat
     async with rt.db.read() as session:
         for model in (User, StoredAnswer):
             assert await session.scalar(select(func.count()).select_from(model)) == kept
+
+
+async def test_a_long_answer_is_not_kept_and_its_change_is_not_repeated(rt: Runtime) -> None:
+    """The finding: answers were stored at any size."""
+
+    async def endpoint(_: Request) -> Response:
+        async with rt.db.write() as session:
+            await make.person(session, rt, "ada")
+        return Response("x" * (MAX_STORED_BYTES + 1), 201)
+
+    assert (await answer_once(asked(rt), endpoint, frozenset())).status_code == 201
+    with pytest.raises(AnswerTooLong):
+        await answer_once(asked(rt), endpoint, frozenset())
+
+    async with rt.db.read() as session:
+        assert await session.scalar(select(func.count()).select_from(User)) == 1
+        assert (await session.scalars(select(StoredAnswer.body))).one() is None
