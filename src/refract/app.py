@@ -23,7 +23,7 @@ from refract.home import api as home_api
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
 from refract.identity import pages as identity_pages
-from refract.identity.actors import SECURITY_SCHEMES, guard_of, identify
+from refract.identity.actors import SECURITY_SCHEMES, admit, guard_of, identify
 from refract.identity.rendering import respond
 from refract.identity.usage import KeyUsage
 from refract.library import api as library_api
@@ -124,6 +124,7 @@ def build_api(rt: Runtime, vitals: Vitals | None = None) -> FastAPI:
     api.state.key_usage = rt.part(KeyUsage)
     api.state.vitals = vitals or Vitals(rt)
     api.state.parts = PARTS
+    api.state.admit = admit
     for router in (*PAGES, *API, redirect_api.router):
         api.router.routes.extend(router.routes)  # as they were made: `include_router` would analyse every one of them again
     figures = rt.part(link_pages.Figures)

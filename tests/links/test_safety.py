@@ -89,20 +89,26 @@ async def test_refusal_names_the_field_and_the_reason(rt: Runtime) -> None:
     ("base", "own"),
     [
         ("http://go.test", "http://go.test/x"),
-        ("http://go.test", "https://GO.TEST:8443/x"),
+        ("http://go.test", "https://GO.TEST/x"),
+        ("http://go.test", "http://go.test:8000/x"),
         ("http://go.test", "http://go.test./"),
         ("http://go.test", "http://go%2Etest/"),
         ("http://go.test", "http://ｇｏ.ｔｅｓｔ/"),
         ("http://go.test", "http://go。test/{1}"),
         ("https://bücher.example", "https://xn--bcher-kva.example/a"),
         ("https://xn--bcher-kva.example", "https://BÜCHER.example/a"),
-        ("http://10.1.2.3:8000", "http://0x0a010203:9000/"),
-        ("http://10.1.2.3:8000", "http://[::ffff:10.1.2.3]/"),
-        ("http://[2001:db8::1]", "http://[2001:0DB8:0:0::1]:81/"),
+        ("http://10.1.2.3:8000", "http://0x0a010203:8000/"),
+        ("http://10.1.2.3:8000", "http://[::ffff:10.1.2.3]:8000/"),
+        ("http://[2001:db8::1]", "http://[2001:0DB8:0:0::1]:80/"),
         ("http://go.test", "http://127.0.0.1:8000/x"),
         ("http://go.test", "http://localhost:8000/x"),
         ("http://go.test", "http://127.9.9.9:8000/"),
         ("http://go.test", "http://[::1]:8000/"),
+        ("http://go.test", "http://127.1:8000/"),
+        ("http://go.test", "http://0.0.0.0:8000/x"),
+        ("http://go.test", "http://0:8000/x"),
+        ("http://go.test", "http://[::]:8000/x"),
+        ("http://go.test", "http://[::ffff:0.0.0.0]:8000/x"),
     ],
 )
 async def test_links_to_ourselves_are_refused_however_they_are_spelt(clock: ManualClock, tmp_path: Path, base: str, own: str) -> None:
@@ -112,7 +118,17 @@ async def test_links_to_ourselves_are_refused_however_they_are_spelt(clock: Manu
 
 
 @pytest.mark.parametrize(
-    "other", ["http://go.test.example/", "http://sub.go.test/", "http://127.0.0.1:8001/", "http://localhost/", "http://ago.test/"]
+    "other",
+    [
+        "http://go.test:8443/",  # another server of the same machine
+        "http://10.1.2.3:9000/",
+        "http://0.0.0.0:9000/",
+        "http://go.test.example/",
+        "http://sub.go.test/",
+        "http://127.0.0.1:8001/",
+        "http://localhost/",
+        "http://ago.test/",
+    ],
 )
 async def test_other_hosts_are_no_loop(clock: ManualClock, tmp_path: Path, other: str) -> None:
     safety = Safety(_without_database(clock, make_settings(tmp_path, base_url="http://go.test")))
@@ -121,7 +137,7 @@ async def test_other_hosts_are_no_loop(clock: ManualClock, tmp_path: Path, other
 
 
 def _without_database(clock: ManualClock, settings: Any) -> Runtime:
-    nothing: Any = SimpleNamespace()
+    nothing: Any = SimpleNamespace()  # nothing is asked of it
     return Runtime(settings=settings, db=nothing, clock=clock, ids=nothing, secret=nothing)
 
 
@@ -258,9 +274,7 @@ async def test_service_that_fails_lets_the_link_through_and_flags_it(
         assert await session.scalar(select(func.count()).select_from(UrlCheck)) == 0
 
     fake.mode = "malware"
-    assert {href: found.reason for href, found in (await checked.recheck([answer.href])).items()} == {
-        "https://unknown.example/": "dangerous"
-    }
+    assert {href: found.verdict for href, found in (await checked.recheck([answer.href])).items()} == {"https://unknown.example/": "bad"}
     assert errors(await checked.vet(["https://unknown.example/"])) == ["MALICIOUS_URL"]
 
 

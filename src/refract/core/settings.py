@@ -143,6 +143,9 @@ class Settings(BaseSettings):
     renders_per_minute: Limit = 120
     """QR codes, share images and feeds that one client network may have made in a minute. Images that are kept ready do not count."""
 
+    stranger_bodies_per_minute: Limit = 600
+    """Requests with a body that one client network may send in a minute without signing in."""
+
     connections_per_network: Limit = 500
     """Connections that one client network (/24 or /48) may have open in one process. This machine and trusted proxies have no limit."""
 
@@ -168,8 +171,11 @@ class Settings(BaseSettings):
     """Entries that people without an account may add to lists in an hour, per client network. `0` means none."""
 
     # -- limits of size
+    max_json_bytes: int = Field(default=64 * 1024, ge=1024)
+    """The largest body of an ordinary request: JSON or a form."""
+
     max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1024)
-    """The largest request body that is read."""
+    """The largest body of bulk changes, imports and uploads, which is read only from people who are signed in."""
 
     # -- identity
     issuers: Issuers = Field(default_factory=dict)

@@ -1,10 +1,11 @@
 """Who is asking: the dependencies that every protected endpoint names."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
+from refract.core.runtime import Runtime
 from refract.identity.errors import (
     AdministratorsOnly,
     BadCredentials,
@@ -23,10 +24,18 @@ from refract.web.toolkit import Rt
 
 
 async def identify(request: Request, rt: Rt) -> Actor | None:
-    """The person behind a key or a cookie; None for a stranger. A key that is wrong is an error, a stale cookie is not."""
-    return await who_asks(request, rt)
+    """Return the person behind a key or a cookie; None for a stranger. A wrong key is an error, a stale cookie is not.
+
+    One request is asked once, however many dependencies and attempts want to know.
+    """
+    known: dict[str, Any] = request.scope["state"]
+    if _CALLER not in known:
+        known[_CALLER] = await who_asks(request, rt)
+    actor: Actor | None = known[_CALLER]
+    return actor
 
 
+_CALLER = "caller"
 MaybeActor = Annotated[Actor | None, Depends(identify)]
 
 
@@ -66,6 +75,19 @@ _REQUIRED: dict[Callable[..., Any], Scope] = {
     _admin: Scope.ADMIN,
     _account_holder: Scope.ACCOUNT,
 }
+_GUARDS = (*_REQUIRED, _visiting)
+
+
+async def admit(request: Request, rt: Runtime, calls: Collection[Callable[..., Any]]) -> bool:
+    """Refuse a caller by headers alone, for an endpoint with these dependencies; return whether it is a known person."""
+    if identify not in calls:
+        return False
+    actor = await identify(request, rt)
+    for guard in _GUARDS:
+        if guard in calls:
+            await guard(actor)
+    return actor is not None
+
 
 _API_KEY = (
     "An API key, made in the settings, with the scopes it was given: `read`, `write`, `admin`, or `account` "

@@ -19,7 +19,12 @@ _WORTH_COMPRESSING = 1_000
 
 def visit_cookie(request: Request) -> str | None:
     """What forms of strangers are bound to; it means nothing else."""
-    return request.cookies.get(VISIT)
+    return request.cookies.get(_visit_name(request.app.state.rt))
+
+
+def _visit_name(rt: Runtime) -> str:
+    """`__Host-` keeps neighbouring subdomains from planting one; it cannot be used on plain http."""
+    return f"__Host-{VISIT}" if rt.settings.https else VISIT
 
 
 def shown(user: User | None) -> dict[str, Any] | None:
@@ -47,7 +52,7 @@ def respond(
     if said:
         flash.forget(request, response, rt)
     if (actor is None or session_token(request, rt) is None) and bound is None and visit_cookie(request) is None:
-        response.set_cookie(VISIT, visit, max_age=86_400, path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+        response.set_cookie(_visit_name(rt), visit, max_age=86_400, path="/", secure=rt.settings.https, httponly=True, samesite="lax")
     return response
 
 

@@ -121,9 +121,10 @@ async def _by_cookie(request: Request, rt: Runtime) -> Actor | None:
     if found is None:
         return None
     seen, user = found
+    # Before the form is read, which may be larger for known people, and the first write, which may claim an Idempotency-Key.
+    request.state.actor = _actor_name(user)
     if request.method not in csrf.SAFE_METHODS and not await csrf.proven(rt, request, token):
         raise OriginUnproven
-    request.state.actor = _actor_name(user)  # before the first write, which may claim an Idempotency-Key for them
     if rt.clock.now() - seen.last_seen_at > SEEN_EVERY and rt.settings.role != "redirect":  # which may only read
         async with rt.db.write() as writing:
             await keep_alive(writing, rt, user, seen)

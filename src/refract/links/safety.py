@@ -25,6 +25,7 @@ from refract.links.safety_queries import Finding, remember, remembered
 from refract.links.templates import Template, read_template
 
 _ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared, never bound
+_UNSPECIFIED = ("0.0.0.0", "[::]")  # noqa: S104 - a connection to them reaches this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,21 +172,26 @@ def _without_fragment(href: str) -> str:
 
 
 class OwnAddresses:
-    """Where we answer ourselves: the public host on any port, and the address we listen on."""
+    """Where we answer ourselves: the public address, and the one we listen on. Another port is another server's."""
 
     def __init__(self, settings: Settings) -> None:
-        self._host = _compared(parse_web_url(f"{settings.public_url}/").host)
+        public = parse_web_url(f"{settings.public_url}/")
+        self._host = _compared(public.host)
         self._port = settings.port
+        # Whoever answers on one of the two usual ports sends visitors of the other there.
+        self._public_ports = {settings.port, *([int(public.port)] if public.port else (80, 443))}
         self._everywhere = settings.host in _ANYWHERE
         self._listening = None if self._everywhere else _compared(_host_of(settings.host))
 
     def include(self, template: Template) -> bool:
         host = _compared(template.host)
-        if host == self._host:
+        port = int(template.port or (443 if template.scheme == "https" else 80))
+        if host == self._host and port in self._public_ports:
             return True
-        if int(template.port or (443 if template.scheme == "https" else 80)) != self._port:
+        if port != self._port:
             return False
-        return host == self._listening or (is_loopback(host) and (self._everywhere or is_loopback(self._listening or "")))
+        here = is_loopback(host) or host in _UNSPECIFIED
+        return host == self._listening or (here and (self._everywhere or is_loopback(self._listening or "")))
 
 
 def _host_of(listening: str) -> str:

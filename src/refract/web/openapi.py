@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 
@@ -26,7 +25,7 @@ from refract.web.problems import (
     ValidationFailed,
     problems,
 )
-from refract.web.routes import ApiRoute
+from refract.web.routes import ApiRoute, calls_of
 
 Json = dict[str, Any]
 Errors = tuple[type[RefractError], ...]
@@ -89,7 +88,7 @@ def describe(api: FastAPI, *, public_url: str, guard_of: GuardOf, security_schem
     schemas.update(_problem_schemas())
     document["components"].update(securitySchemes=security_schemes, headers=HEADERS)
     for route, method, operation in _operations(api, document):
-        _complete(operation, route, guard_of(_calls(route.dependant), method), method)
+        _complete(operation, route, guard_of(calls_of(route.dependant), method), method)
         _give_examples(operation, schemas)
     used = {tag for path in document["paths"].values() for operation in path.values() for tag in operation.get("tags", ())}
     document["tags"] = [{"name": name, "description": words} for name, words in tags.items() if name in used]
@@ -106,14 +105,6 @@ def _operations(api: FastAPI, document: Json) -> Iterator[tuple[RouteContext, st
         if isinstance(route.original_route, APIRoute) and route.include_in_schema:
             for method in route.methods or ():
                 yield route, method, document["paths"][route.path_format][method.lower()]
-
-
-def _calls(dependant: Dependant) -> Iterator[Callable[..., Any]]:
-    """Every function that an endpoint depends on, however deep."""
-    for inner in dependant.dependencies:
-        if inner.call is not None:
-            yield inner.call
-        yield from _calls(inner)
 
 
 def _complete(operation: Json, route: RouteContext, guard: Guard | None, method: str) -> None:

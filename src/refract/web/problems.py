@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fastapi.exceptions import RequestValidationError  # not loaded for its name alone: every role has problems
 
 MEDIA_TYPE = "application/problem+json"
+MAX_FIELD_ERRORS = 20
 
 
 class MalformedAddress(Malformed):
@@ -27,7 +28,11 @@ class MalformedBody(Malformed):
 
 
 class ValidationFailed(Invalid):
-    """Some values are not acceptable: see errors for each of them."""
+    """Some values are not acceptable: see errors for {which}."""
+
+    def __init__(self, *, errors: list[FieldError]) -> None:
+        which = "each of them" if len(errors) <= MAX_FIELD_ERRORS else f"the first {MAX_FIELD_ERRORS} of {len(errors)}"
+        super().__init__(errors=errors[:MAX_FIELD_ERRORS], which=which)
 
 
 class NoSuchPage(NotFound):
@@ -112,7 +117,7 @@ def problem_body(error: RefractError) -> dict[str, Any]:
         "code": error.code,
         "detail": error.message,
         "request_id": get_contextvars().get("request_id"),
-        "errors": [{"field": one.field, "message": one.message} for one in error.errors],
+        "errors": [{"field": one.field, "message": one.message} for one in error.errors[:MAX_FIELD_ERRORS]],
         **getattr(error, "extra", {}),
     }
 

@@ -1,29 +1,82 @@
-"""The route classes: strict bodies at the door, busy databases tried again, and for the API POSTs that can be repeated."""
+"""The route classes: strict, bounded bodies that are read after the caller is known; and for the API POSTs that can be repeated."""
 
 import asyncio
 import json
 import random
-from collections.abc import Callable, Coroutine
+import re
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from fastapi import params
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, compile_path
-from starlette.types import Scope
+from starlette.types import Message, Scope
 
 from refract.core.errors import StoreBusy
+from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreads
+from refract.web.csrf import SAFE_METHODS
 from refract.web.idempotency import answer_once
-from refract.web.problems import MalformedBody, UnsupportedMedia
+from refract.web.networks import NetworkLimit
+from refract.web.problems import BodyTooLarge, MalformedBody, UnsupportedMedia
 
 _TRIES = 3
 _DEEPEST = 32
 _UNCLEAN = "it contains U+0000 or half of a surrogate pair."
+_LARGE: Final = "_has_large_body"
+MAX_MEMBERS: Final = 1000
+"""Members of all objects in an ordinary body: each that is unknown would become an error of its own."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
+
+def large_body(endpoint: Endpoint) -> Endpoint:
+    """Mark an endpoint whose body may be as large as `max_body_bytes`, for callers who are signed in."""
+    setattr(endpoint, _LARGE, True)
+    return endpoint
+
+
+def calls_of(dependant: Dependant) -> Iterator[Callable[..., Any]]:
+    """Return every function that an endpoint depends on, however deep."""
+    for inner in dependant.dependencies:
+        if inner.call is not None:
+            yield inner.call
+        yield from calls_of(inner)
+
+
+class RouteBody:
+    """The body of a request, refused once it is larger than its route and its caller may send."""
+
+    def __init__(self, request: Request, *, large: bool) -> None:
+        self._request = request
+        self._receive = request.receive
+        self._large = large
+        self._read = 0
+
+    @property
+    def limit(self) -> int:
+        settings = self._request.app.state.rt.settings
+        known = "actor" in self._request.scope["state"]
+        return int(settings.max_body_bytes if self._large and known else settings.max_json_bytes)
+
+    def check_length(self) -> None:
+        """Refuse a body that is announced to be too large, before any of it is read."""
+        announced = self._request.headers.get("content-length", "")
+        if announced.isdigit() and int(announced) > self.limit:
+            raise BodyTooLarge(limit=self.limit)
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._read += len(message.get("body", b""))
+        if self._read > self.limit:
+            raise BodyTooLarge(limit=self.limit)
+        return message
 
 
 class StrictRequest(Request):
@@ -31,7 +84,9 @@ class StrictRequest(Request):
 
     async def json(self) -> Any:
         if not hasattr(self, "_json"):
-            self._json = parse_json(await self.body())
+            body, rt = await self.body(), _runtime_of(self)
+            large = len(body) > rt.settings.max_json_bytes
+            self._json = await rt.part(WorkThreads).run(parse_json, body) if large else parse_json(body, MAX_MEMBERS)
         return self._json
 
     async def _get_form(self, **limits: Any) -> FormData:
@@ -46,8 +101,8 @@ class StrictRequest(Request):
         return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
 
 
-def parse_json(body: bytes) -> Any:
-    """The value, or `MalformedBody` with the reason."""
+def parse_json(body: bytes, max_members: int | None = None) -> Any:
+    """Return the value; raise `MalformedBody` with the reason."""
     try:
         value = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError as wrong:
@@ -58,7 +113,10 @@ def parse_json(body: bytes) -> Any:
         raise MalformedBody(why=f"{wrong.msg} at line {wrong.lineno}, column {wrong.colno}.") from wrong
     except ValueError as wrong:
         raise MalformedBody(why="a number in it has too many digits.") from wrong
-    _inspect(value, 0)
+    # Unclean text must be escaped, levels need brackets and members colons: most bodies have too few of them to be looked at.
+    many = max_members is not None and body.count(b":") > max_members
+    if many or b"\\u" in body or body.count(b"[") + body.count(b"{") > _DEEPEST:
+        _Inspection(max_members).look_at(value, 0)
     return value
 
 
@@ -66,24 +124,37 @@ def _refuse_constant(name: str) -> None:
     raise MalformedBody(why=f"{name} is not a JSON value.")
 
 
-def _inspect(value: Any, depth: int) -> None:
-    if depth > _DEEPEST:
-        raise MalformedBody(why=f"it is nested deeper than {_DEEPEST} levels.")
-    if isinstance(value, str):
-        if not clean_text(value):
-            raise MalformedBody(why=_UNCLEAN)
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            _inspect(name, depth + 1)
-            _inspect(inner, depth + 1)
-    elif isinstance(value, list):
-        for inner in value:
-            _inspect(inner, depth + 1)
+class _Inspection:
+    """A walk over a parsed body: how deep it goes, how many members it has, what its texts contain."""
+
+    def __init__(self, max_members: int | None) -> None:
+        self._max_members = max_members
+        self._members = 0
+
+    def look_at(self, value: Any, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise MalformedBody(why=f"it is nested deeper than {_DEEPEST} levels.")
+        if isinstance(value, str):
+            if not clean_text(value):
+                raise MalformedBody(why=_UNCLEAN)
+        elif isinstance(value, dict):
+            self._members += len(value)
+            if self._max_members is not None and self._members > self._max_members:
+                raise MalformedBody(why=f"it has more than {self._max_members} members.")
+            for name, inner in value.items():
+                self.look_at(name, depth + 1)
+                self.look_at(inner, depth + 1)
+        elif isinstance(value, list):
+            for inner in value:
+                self.look_at(inner, depth + 1)
+
+
+_unclean = re.compile("[\x00\ud800-\udfff]").search
 
 
 def clean_text(text: str) -> bool:
     """Whether every database can keep this text as it is."""
-    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+    return _unclean(text) is None
 
 
 class PageRoute(APIRoute):
@@ -95,6 +166,7 @@ class PageRoute(APIRoute):
     def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
         words = given | {"operation_id": given.get("operation_id") or endpoint.__name__}
         self.path, self.endpoint = path, endpoint
+        self.large_body = getattr(endpoint, _LARGE, False)
         self.path_regex, self.path_format, self.param_convertors = compile_path(path)
         self.methods = {method.upper() for method in given.get("methods") or ("GET",)}
         self._analyse = partial(super().__init__, path, endpoint, **words)
@@ -114,9 +186,14 @@ class PageRoute(APIRoute):
 
     def get_route_handler(self) -> Handler:
         answer = self.answer_with(super().get_route_handler())
+        calls = frozenset(calls_of(self.dependant))
 
         async def handle(request: Request) -> Response:
-            strict = StrictRequest(request.scope, request.receive)
+            body = RouteBody(request, large=self.large_body)
+            strict = StrictRequest(request.scope, body)
+            if request.method not in SAFE_METHODS:
+                await _admit(strict, calls)
+                body.check_length()
             for attempt in range(1, _TRIES + 1):
                 try:
                     return await answer(strict)
@@ -130,6 +207,24 @@ class PageRoute(APIRoute):
 
     def answer_with(self, endpoint: Handler) -> Callable[[StrictRequest], Coroutine[Any, Any, Response]]:
         return endpoint
+
+
+async def _admit(request: Request, calls: frozenset[Callable[..., Any]]) -> None:
+    """Refuse a caller before the body is read. What strangers send is counted by their network."""
+    rt = _runtime_of(request)
+    known = await request.app.state.admit(request, rt, calls)
+    has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+    if has_body and not known:
+        await rt.part(_stranger_bodies).count(request, rt.clock.monotonic())
+
+
+def _stranger_bodies(rt: Runtime) -> NetworkLimit:
+    return NetworkLimit(rt, "stranger-body", rt.settings.stranger_bodies_per_minute)
+
+
+def _runtime_of(request: Request) -> Runtime:
+    rt: Runtime = request.app.state.rt
+    return rt
 
 
 class ApiRoute(PageRoute):

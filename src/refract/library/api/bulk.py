@@ -15,12 +15,14 @@ from refract.library.errors import EmptyText
 from refract.library.schemas import MOST_IN_BULK, ItemCreate, ItemRow, ItemRowError, ItemsCreate, ItemsResult
 from refract.library.service import Made
 from refract.web.problems import ValidationFailed, field_errors, problems
+from refract.web.routes import large_body
 from refract.web.toolkit import IdempotencyKey, Rt, api_router
 
 router = api_router("/items", "items")
 
 
 @router.post("/bulk", responses=problems(*ASKING, *TAGGING, EmptyText))
+@large_body
 async def capture_items(
     asked: ItemsCreate,
     actor: Writer,

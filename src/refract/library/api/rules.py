@@ -7,6 +7,7 @@ from refract.library.errors import InvalidRule
 from refract.library.schemas import RuleList, RuleOut, RulesPut
 from refract.tags.errors import InvalidTag
 from refract.web.problems import problems
+from refract.web.routes import large_body
 from refract.web.toolkit import Rt, api_router
 
 router = api_router("/me/tag-rules", "me")
@@ -20,6 +21,7 @@ async def list_rules(actor: Reader, rt: Rt) -> RuleList:
 
 
 @router.put("", responses=problems(*ASKING, InvalidRule, InvalidTag))
+@large_body
 async def replace_rules(wish: RulesPut, actor: Writer, rt: Rt) -> RuleList:
     """Replace all my rules."""
     async with rt.db.write() as session:

@@ -22,6 +22,7 @@ from refract.library.importing.files import Trial, begin_file, my_import, my_imp
 from refract.library.importing.reading import ImportsBusy, read_file
 from refract.links.importing import UnreadableFile
 from refract.web.problems import BodyTooLarge, problems
+from refract.web.routes import large_body
 from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
 
 router = api_router("/library", "library")
@@ -76,6 +77,7 @@ class ImportBegun(ImportOut):
     | {200: {"model": ImportBegun, "description": "A dry run: nothing was changed."}},
     openapi_extra=_FILE,
 )
+@large_body
 async def import_file(
     request: Request,
     actor: Writer,

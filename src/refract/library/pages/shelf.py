@@ -20,6 +20,7 @@ from refract.library.models import ItemStatus, ItemType
 from refract.library.schemas import ItemCreate
 from refract.library.shelf import Shelf, facets_of, page_of_items
 from refract.web import flash
+from refract.web.routes import large_body
 from refract.web.toolkit import Cursor, Rt, page_router
 
 router = page_router()
@@ -47,6 +48,7 @@ async def library_page(  # noqa: PLR0913, PLR0917 - each filter is one
 
 
 @router.post("/app/items")
+@large_body
 async def capture(
     request: Request, actor: Writer, rt: Rt, text: Annotated[str, Form(max_length=100_000)] = "", plain: Annotated[str, Form()] = ""
 ) -> Response:

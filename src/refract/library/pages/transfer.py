@@ -21,6 +21,7 @@ from refract.library.importing.files import begin_file, my_import, my_imports, r
 from refract.library.importing.reading import read_file
 from refract.links.importing import UnreadableFile
 from refract.web import flash
+from refract.web.routes import large_body
 from refract.web.toolkit import Cursor, Rt, page_router
 
 router = page_router()
@@ -39,6 +40,7 @@ async def imports_page(request: Request, actor: Reader, rt: Rt, cursor: Cursor =
 
 
 @router.post("/app/library/imports")
+@large_body
 async def import_bookmarks(
     request: Request,
     actor: Writer,

@@ -17,6 +17,7 @@ from refract.links.vetting import vet
 from refract.names.service import Namespace
 from refract.web.limits import RateLimited, take, take_up_to
 from refract.web.problems import ValidationFailed, field_errors
+from refract.web.routes import large_body
 from refract.web.toolkit import IdempotencyKey, Rt, api_router
 
 router = api_router("/links", "links")
@@ -34,6 +35,7 @@ class _DryRun(Exception):
 
 
 @router.post("/bulk", responses=GUARDED)
+@large_body
 async def create_links(
     asked: BulkCreate,
     actor: Writer,

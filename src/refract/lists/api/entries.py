@@ -10,6 +10,7 @@ from refract.lists.edge import ASKING, BAD_ADDRESS, add_many, add_one, entry_out
 from refract.lists.errors import EntryNotFound, ListImmutable, ListNotFound, OrderMismatch, TooManyEntries
 from refract.lists.schemas import EntriesCreate, EntriesResult, EntryOut, EntryPatch, ListOut, Order
 from refract.web.problems import problems
+from refract.web.routes import large_body
 from refract.web.toolkit import IdempotencyKey, Rt, api_router
 
 router = api_router("/lists/{list_id}", "lists")
@@ -21,6 +22,7 @@ router = api_router("/lists/{list_id}", "lists")
     responses=problems(*ASKING, *BAD_ADDRESS, ListNotFound, ListImmutable, TooManyEntries)
     | {200: {"model": EntriesResult, "description": "A result for each of `urls`."}},
 )
+@large_body
 async def add_entries(
     list_id: Id,
     new: EntriesCreate,

@@ -19,6 +19,7 @@ from refract.lists.pages.typed import added, few_enough, left_over, typed_addres
 from refract.lists.schemas import EntryPatch
 from refract.lists.shown import whole
 from refract.web import flash
+from refract.web.routes import large_body
 from refract.web.toolkit import Rt, page_router
 
 router = page_router()
@@ -40,6 +41,7 @@ async def news(list_id: Id, request: Request, visitor: Reading, rt: Rt, waiting:
 
 
 @router.post("/app/lists/{list_id}/entries")
+@large_body
 async def add(list_id: Id, request: Request, visitor: Writing, rt: Rt, space: Space, urls: Text = "") -> Response:
     """Add addresses. Those that cannot be added stay in the box, each with its reason."""
     typed = typed_addresses(urls)

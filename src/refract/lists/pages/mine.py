@@ -24,6 +24,7 @@ from refract.names import service as names
 from refract.names.models import Kind
 from refract.web.networks import Misses
 from refract.web.render import Pages
+from refract.web.routes import large_body
 from refract.web.toolkit import Cursor, Rt, page_router
 
 router = page_router()
@@ -64,6 +65,7 @@ async def _lists(
 
 
 @router.post("/app/lists")
+@large_body
 async def start(request: Request, visitor: Writing, rt: Rt, space: Space, title: Text = "", urls: Text = "") -> Response:
     """Start a list, with a title and addresses or without."""
     typed = typed_addresses(urls)
