@@ -211,7 +211,7 @@ async def test_our_own_addresses_are_no_entries_unless_a_link_can_be_followed(cl
     draft = await new_list(client, me)
 
     for url in ("http://go.test/", "http://go.test/hidden", "http://go.test/jira", "http://go.test/nothing", "http://go.test/fine/more",
-                "http://go.test/fine?x=1", "http://go.test:8080/fine"):  # fmt: skip
+                "http://go.test/fine?x=1", "http://go.test:8000/fine"):  # fmt: skip
         refused = await client.post(f"/api/v1/lists/{draft['id']}/entries", headers=me, json={"url": url})
         assert code(refused) == (422, "LINK_LOOP"), url
 

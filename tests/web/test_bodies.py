@@ -137,7 +137,7 @@ async def test_a_body_of_unknown_members_is_refused_before_each_of_them_becomes_
     assert len(answer.content) < KIB
 
 
-async def test_members_are_counted_over_all_objects(rt: Runtime) -> None:  # noqa: ARG001 - the file's mark wants it
+async def test_members_are_counted_over_all_objects(rt: Runtime) -> None:
     rows = {"rows": [{str(at): 1 for at in range(100)}] * 11}
 
     with pytest.raises(Exception, match="more than 1000 members"):

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from fastapi import params
 from fastapi.dependencies.models import Dependant
+from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -17,13 +18,13 @@ from starlette.responses import Response
 from starlette.routing import Match, compile_path
 from starlette.types import Message, Scope
 
-from refract.core.errors import StoreBusy
+from refract.core.errors import FieldError, StoreBusy
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreads
 from refract.web.csrf import SAFE_METHODS
 from refract.web.idempotency import answer_once
 from refract.web.networks import NetworkLimit
-from refract.web.problems import BodyTooLarge, MalformedBody, UnsupportedMedia
+from refract.web.problems import BodyTooLarge, MalformedBody, UnsupportedMedia, ValidationFailed
 
 _TRIES = 3
 _DEEPEST = 32
@@ -233,8 +234,11 @@ class ApiRoute(PageRoute):
     def answer_with(self, endpoint: Handler) -> Callable[[StrictRequest], Coroutine[Any, Any, Response]]:
         secret_fields = frozenset((self.openapi_extra or {}).get("x-secret-fields", ()))
         wants_json = self.body_field is not None and not isinstance(self.body_field.field_info, params.Form)
+        known = {field.alias for field in get_flat_params(self.dependant) if isinstance(field.field_info, params.Query)}
 
         async def answer(request: StrictRequest) -> Response:
+            if unknown := [name for name in request.query_params if name not in known]:
+                raise ValidationFailed(errors=[FieldError(name[:100], "There is no such parameter.") for name in unknown])
             if wants_json and not request.has_json() and await request.body():
                 raise UnsupportedMedia
             if request.method == "POST" and "idempotency-key" in request.headers:
