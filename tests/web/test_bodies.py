@@ -14,6 +14,7 @@ import pytest
 
 from refract.app import Application
 from refract.core.runtime import Runtime
+from refract.identity.models import Scope
 from refract.web.problems import MAX_FIELD_ERRORS
 from refract.web.routes import MAX_MEMBERS, parse_json
 from tests import make
@@ -67,7 +68,7 @@ async def headers(rt: Runtime) -> dict[str, dict[str, str]]:
         return {
             "nobody": {},
             "wrong key": by_key("refract_wrong"),
-            "key that may only read": by_key(await make.key(session, rt, user, "read")),
+            "key that may only read": by_key(await make.key(session, rt, user, Scope.READ)),
             "cookie without proof": by_cookie(rt, cookie, proven=False),
             "key": by_key(await make.key(session, rt, user)),
             "cookie": by_cookie(rt, cookie),
