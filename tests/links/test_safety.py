@@ -137,7 +137,7 @@ async def test_other_hosts_are_no_loop(clock: ManualClock, tmp_path: Path, other
 
 
 def _without_database(clock: ManualClock, settings: Any) -> Runtime:
-    nothing: Any = SimpleNamespace()  # nothing is asked of it
+    nothing: Any = SimpleNamespace()
     return Runtime(settings=settings, db=nothing, clock=clock, ids=nothing, secret=nothing)
 
 
@@ -274,7 +274,9 @@ async def test_service_that_fails_lets_the_link_through_and_flags_it(
         assert await session.scalar(select(func.count()).select_from(UrlCheck)) == 0
 
     fake.mode = "malware"
-    assert {href: found.verdict for href, found in (await checked.recheck([answer.href])).items()} == {"https://unknown.example/": "bad"}
+    assert {href: found.reason for href, found in (await checked.recheck([answer.href])).items()} == {
+        "https://unknown.example/": "dangerous"
+    }
     assert errors(await checked.vet(["https://unknown.example/"])) == ["MALICIOUS_URL"]
 
 
