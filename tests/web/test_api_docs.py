@@ -39,7 +39,7 @@ async def test_the_example_for_the_terminal_is_whole(app: Application) -> None:
     [create] = [one for chapter in chapters(app.api.openapi()) for one in chapter.operations if one.id == "create_key"]
 
     assert create.curl == (
-        """curl -X POST -H "X-API-Key: $REFRACT_KEY" -H 'Content-Type: application/json' """
+        """curl -X POST -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' """
         """-d '{"name": "Blog automation", "expires_at": "2027-01-31T12:00:00Z"}' http://go.test/api/v1/keys"""
     )
     assert create.scope == "account"

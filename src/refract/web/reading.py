@@ -161,7 +161,7 @@ def _curl(base: str, path: str, method: str, operation: Json, schemas: Json) -> 
             path = path.replace("{" + one["name"] + "}", str(example_of(one["schema"], schemas)))
     words = ["curl"] if method == "GET" else ["curl", "-X", method]
     if operation.get("security"):
-        words += ["-H", '"X-API-Key: $REFRACT_KEY"']
+        words += ["-H", '"X-API-Key: $API_KEY"']
     body = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if body is not None:
         words += ["-H", "'Content-Type: application/json'", "-d", shlex.quote(json.dumps(body["example"], ensure_ascii=False))]
