@@ -2,7 +2,7 @@
 
     python3 -m tools.sbom > sbom.json
 
-It is made from requirements.lock alone, without a network: each component with its version, its address and the hashes of its files.
+It is made from requirements.lock alone, without a network: each component with its version, its package URL and the hashes of its files.
 """
 
 from __future__ import annotations
@@ -23,10 +23,7 @@ def components(lock: str) -> list[dict[str, Any]]:
     for name, version, rest in ENTRY.findall(lock):
         purl = f"pkg:pypi/{name}@{version}"
         hashes = [{"alg": "SHA-256", "content": sum_} for sum_ in re.findall(r"sha256:([0-9a-f]{64})", rest)]
-        distribution = {"type": "distribution", "url": f"https://pypi.org/project/{name}/{version}/", "hashes": hashes}
-        found.append(
-            {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl, "externalReferences": [distribution]}
-        )
+        found.append({"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl, "hashes": hashes})
     return found
 
 
