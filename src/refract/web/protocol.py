@@ -22,7 +22,7 @@ from refract.web.connections import STATE, Limits, OpenConnections
 HEAD_END: Final = b"\r\n\r\n"
 CLOSE: Final = b"connection: close\r\n"
 MAX_QUEUED: Final = 32
-"""Requests of one connection that wait for the responses before them, in parsed form."""
+"""Requests of one connection that are parsed in one turn of the event loop, or wait in parsed form."""
 SMALL_BYTES: Final = MAX_QUEUED * len(b"GET / HTTP/1.1\r\n\r\n")
 """As much may be parsed at once, whatever it holds: it cannot hold more requests than may be queued."""
 TURN_BYTES: Final = 16 * 1024
@@ -129,9 +129,9 @@ class BoundedProtocol(HttpToolsProtocol):
         """Parse the backlog request by request, as long as nothing waits for a response and our turn lasts."""
         self.scheduled = False
         self._unset_keepalive_if_required()
-        left = TURN_BYTES
+        left, pieces = TURN_BYTES, MAX_QUEUED
         while self.parsed < len(self.backlog) and self._may_parse():
-            if left <= 0:
+            if left <= 0 or not pieces:
                 self._proceed()
                 break
             end = self.backlog.find(HEAD_END, self.parsed, self.parsed + left)
@@ -139,6 +139,7 @@ class BoundedProtocol(HttpToolsProtocol):
             piece = self.backlog[self.parsed : end]
             self.parsed = end
             left -= len(piece)
+            pieces -= 1
             self._feed(piece)
         if self.transport.is_closing():
             self.parsed = len(self.backlog)
