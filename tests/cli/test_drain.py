@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from proofs.harness import proc
+from proofs.harness import proc, stage
 from proofs.harness.site import Site, site
 from proofs.harness.wire import Wire, get, request
 
-BODY = b'{"name": "late"}'
-SLOW = request("POST", "/api/v1/keys", BODY)
+BODY = b'{"destination": "https://example.com/late"}'
 
 
 @asynccontextmanager
@@ -27,10 +26,12 @@ async def _serving(home: Path, workers: int = 1, **environment: str) -> AsyncIte
 
 
 async def _half_sent(made: Site) -> Wire:
-    """A request whose body is still to come, already in the server's hands."""
+    """A request whose body is still to come, already in the server's hands: its credential was accepted."""
+    async with made.runtime() as rt:
+        key = await stage.make_key(rt)
     wire = await Wire.open(made.port)
     assert (await wire.ask(get("/health"))).status == 200
-    wire.send(SLOW[: -len(BODY)])
+    wire.send(request("POST", "/api/v1/links", BODY, f"x-api-key: {key}")[: -len(BODY)])
     await asyncio.sleep(0.1)
     return wire
 
@@ -59,7 +60,7 @@ async def test_a_request_that_was_begun_is_answered_and_told_to_go(tmp_path: Pat
         stopped = asyncio.create_task(made.stop())
         await asyncio.sleep(0.3)
         answer = await wire.ask(BODY)
-        assert answer.status == 401
+        assert answer.status == 201
         assert answer.closes
         assert await stopped == 0
 
@@ -81,7 +82,7 @@ async def test_processes_without_their_parent_finish_what_they_have(tmp_path: Pa
         wire = await _half_sent(made)
         os.kill(made.pid, signal.SIGKILL)
         await asyncio.sleep(0.5)
-        assert (await wire.ask(BODY)).status == 401
+        assert (await wire.ask(BODY)).status == 201
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -91,7 +92,7 @@ async def test_a_terminal_that_closes_stops_it_in_good_order(tmp_path: Path, wor
         wire = await _half_sent(made)
         close_terminal()
         await asyncio.sleep(0.3)
-        assert (await wire.ask(BODY)).status == 401
+        assert (await wire.ask(BODY)).status == 201
         assert await made.stop() == 0
 
 
@@ -101,7 +102,7 @@ async def test_a_reload_of_one_process_keeps_it_and_fails_nobody(tmp_path: Path)
         wire = await _half_sent(made)
         os.kill(made.pid, signal.SIGHUP)
         await _eventually(lambda: bool(proc.children(made.pid)))
-        assert (await wire.ask(BODY)).status == 401
+        assert (await wire.ask(BODY)).status == 201
         await _eventually(lambda: "server_processes_replaced" in made.log)
         other = await Wire.open(made.port)
         assert (await other.ask(get("/health"))).status == 200

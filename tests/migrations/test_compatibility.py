@@ -15,7 +15,7 @@ from refract import migrations
 from refract.core.db import Database
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
-from refract.migrations.losses import dropped
+from refract.migrations.losses import rehearse_downgrade
 from refract.migrations.state import SchemaTooNew
 from tests import make
 from tests.serving import refract
@@ -89,6 +89,6 @@ async def test_what_going_back_loses_is_what_is_lost(tmp_path: Path) -> None:
         after = await tables()
         gone: set[tuple[str, str | None]] = {(name, None) for name in before.keys() - after.keys()}
         gone |= {(name, column) for name in after for column in before[name] - after[name]}
-        assert set(dropped(path.read_text())) == gone, path.name
+        assert set(rehearse_downgrade(path, "sqlite")) == gone, path.name
         before = after
     await db.close()

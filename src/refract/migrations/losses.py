@@ -1,11 +1,14 @@
-"""What going back to an older revision would lose, read from the migrations themselves."""
+"""What going back to an older revision would lose, learnt by rehearsing the downgrades."""
 
-import ast
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from sqlalchemy import func, literal_column, select, table
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from refract.migrations import steps
 from refract.migrations.state import HERE
 
 
@@ -27,7 +30,7 @@ async def read_losses(connection: AsyncConnection, newest: str, target: str) -> 
     found = []
     for path in sorted((HERE / "versions").glob("[0-9]*.py"), reverse=True):
         if target < path.stem.split("_", 1)[0] <= newest:
-            for name, column in dropped(path.read_text()):
+            for name, column in rehearse_downgrade(path, connection.dialect.name):
                 found.append(Loss(name, column, await _count(connection, name, column)))
     return found
 
@@ -37,25 +40,36 @@ async def _count(connection: AsyncConnection, name: str, column: str | None) -> 
     return (await connection.execute(select(counted).select_from(table(name)))).scalar_one()
 
 
-def dropped(source: str) -> list[tuple[str, str | None]]:
-    """List the tables and columns that the `downgrade` of a migration drops. Pure.
+def rehearse_downgrade(path: Path, dialect: str) -> list[tuple[str, str | None]]:
+    """List the tables and columns that the `downgrade` of a migration drops, by running it with steps that only take notes."""
+    found: list[tuple[str, str | None]] = []
+    module = ModuleType(f"refract_rehearsal_{path.stem}")
+    SourceFileLoader(module.__name__, str(path)).exec_module(module)
+    for name, value in list(vars(module).items()):
+        if getattr(value, "__module__", None) == steps.__name__:
+            setattr(module, name, _ignore)
+    vars(module).update(
+        drop_table=lambda name: found.append((name, None)),
+        drop_column=lambda name, column: found.append((name, column)),
+        op=_Rehearsal(dialect),
+    )
+    module.downgrade()
+    return found
 
-    Names of tables may stand in a loop; those of columns are written out (`drop_column("lists", "palette")`).
-    """
-    body = next(node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == "downgrade")
-    calls = [node for node in ast.walk(body) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
-    columns: list[tuple[str, str | None]] = []
-    spoken_for: set[int] = set()
-    for call in calls:
-        name = call.func.id if isinstance(call.func, ast.Name) else ""
-        if name != "drop_table":
-            spoken_for |= {id(node) for argument in call.args for node in ast.walk(argument)}
-        if name == "drop_column":
-            words = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-            columns.append((str(words[0]), str(words[1])))
-    drops_tables = any(isinstance(call.func, ast.Name) and call.func.id == "drop_table" for call in calls)
-    constants = [node for node in ast.walk(body) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    plain = [str(node.value) for node in constants if id(node) not in spoken_for and str(node.value).isidentifier()]
-    dialects = {"sqlite", "postgresql", "mysql"}
-    tables: list[tuple[str, str | None]] = [(name, None) for name in dict.fromkeys(plain) if name not in dialects] if drops_tables else []
-    return [*columns, *tables]
+
+def _ignore(*_arguments: object, **_options: object) -> None:
+    """Stand in for a step that drops no data."""
+
+
+class _Rehearsal:
+    """Alembic's operations during a rehearsal: nothing is executed, and the database says only what kind it is."""
+
+    def __init__(self, dialect: str) -> None:
+        self.name = dialect
+        self.dialect = self
+
+    def get_bind(self) -> "_Rehearsal":
+        return self
+
+    def execute(self, *_arguments: object) -> None:
+        """Execute nothing."""
