@@ -38,16 +38,15 @@ def with_measured(page: str) -> str:
     for number, name in re.findall(r"^\| (\S+) \|.*\| `make proof ([a-z-]+)`[^|]*\|$", head, re.MULTILINE):
         files = sorted((ROOT / "proofs/results").glob(f"{name}*.json"))
         runs = [json.loads(file.read_text()) for file in files if re.fullmatch(rf"{name}(-[a-z]+-\d+)?", file.stem)]
-        runs = [_of_bar(number, run) for run in runs]
-        lines += [_measured(number, run) for run in runs] or [f"| {number} | `make proof {name}` | | no run of it is saved | |"]
+        shown = [_measured(number, run) for run in runs if _shows(number, run)]
+        lines += shown or [f"| {number} | `make proof {name}` | | no run of it is saved | |"]
     return head + "\n".join(lines) + "\n"
 
 
-def _of_bar(number: str, run: dict[str, Any]) -> dict[str, Any]:
-    """Return a run with the figures of one promise alone, if it has such: a proof may show several."""
-    mark = f"{number} "
-    own = [figure | {"what": figure["what"].removeprefix(mark)} for figure in run["figures"] if figure["what"].startswith(mark)]
-    return run | {"figures": own} if own else run
+def _shows(number: str, run: dict[str, Any]) -> bool:
+    """Return whether a run shows this promise: a proof may show several, a run for each, whose title begins with its number."""
+    marked = re.match(r"S\d+(?=:)", run["title"])
+    return marked is None or marked[0] == number
 
 
 def _measured(number: str, run: dict[str, Any]) -> str:

@@ -4,9 +4,12 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from proofs.security import COUNTED
 
 SEALED = Path(__file__).parent / "sealed"
 
@@ -19,7 +22,7 @@ def _namespaces_are_allowed() -> bool:
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in SEALED.glob("test_*.py")))
-def test_inside_a_sealed_network(name: str, tmp_path: Path) -> None:
+def test_inside_a_sealed_network(name: str, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     if not _namespaces_are_allowed():
         pytest.skip("absent service: unprivileged network namespaces (unshare -rn)")
     alone = ["-p", "no:cacheprovider", "-p", "no:xdist", "--basetemp", str(tmp_path / "inner")]  # pytest tidies what several runs share
@@ -29,4 +32,6 @@ def test_inside_a_sealed_network(name: str, tmp_path: Path) -> None:
     run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=environment)
 
     assert run.returncode == 0, run.stdout + run.stderr
-    assert re.search(r"\d+ passed", run.stdout), run.stdout
+    passed = re.search(r"(\d+) passed", run.stdout)
+    assert passed, run.stdout
+    record_property(COUNTED, int(passed[1]))
