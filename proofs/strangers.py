@@ -31,7 +31,7 @@ SAMPLE_SECONDS = 0.5
 LINKS = 50
 REFUSED = {
     "huge body": (401, 413, 429),
-    "unknown keys": (401, 422, 429),
+    "unknown keys": (400, 401, 422, 429),
     "deep body": (400, 401, 413, 429),
     "foreign host": (421,),
     "slow head": (0, 400, 408),

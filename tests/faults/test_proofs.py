@@ -22,6 +22,7 @@ from proofs import (
     restart,
     revoked,
     slow_sockets,
+    strangers,
     upgrade,
 )
 from proofs.harness import disk
@@ -125,6 +126,10 @@ async def test_ids(tmp_path: Path) -> None:
 
 async def test_slow_sockets(tmp_path: Path) -> None:
     await _held(slow_sockets.prove(tmp_path, "sqlite", "short", SEED))
+
+
+async def test_strangers(tmp_path: Path) -> None:
+    await _held(strangers.prove(tmp_path, "sqlite", "short", SEED))
 
 
 async def test_herd(tmp_path: Path) -> None:
