@@ -192,22 +192,28 @@ class PageRoute(APIRoute):
         async def handle(request: Request) -> Response:
             body = RouteBody(request, large=self.large_body)
             strict = StrictRequest(request.scope, body)
-            if request.method not in SAFE_METHODS:
-                await _admit(strict, calls)
-                body.check_length()
-            for attempt in range(1, _TRIES + 1):
-                try:
-                    return await answer(strict)
-                except StoreBusy:
-                    if attempt == _TRIES:
-                        raise
-                    await asyncio.sleep(random.uniform(0.01, 0.05) * attempt)  # noqa: S311 - jitter, not a secret
-            raise AssertionError
+            try:
+                if request.method not in SAFE_METHODS:
+                    await _admit(strict, calls)
+                    body.check_length()
+                return await _try_again(partial(answer, strict))
+            finally:
+                await strict.close()  # files of a form, which may have been read for its proof of origin alone
 
         return handle
 
     def answer_with(self, endpoint: Handler) -> Callable[[StrictRequest], Coroutine[Any, Any, Response]]:
         return endpoint
+
+
+async def _try_again(attempt: Callable[[], Coroutine[Any, Any, Response]]) -> Response:
+    """Make a few attempts while the database is busy with other changes."""
+    for number in range(1, _TRIES):
+        try:
+            return await attempt()
+        except StoreBusy:
+            await asyncio.sleep(random.uniform(0.01, 0.05) * number)  # noqa: S311 - jitter, not a secret
+    return await attempt()
 
 
 async def _admit(request: Request, calls: frozenset[Callable[..., Any]]) -> None:
