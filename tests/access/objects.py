@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlalchemy import delete, select
 
 from refract.identity import keys, sessions, tombstones
-from refract.identity.models import AccountTombstone, BrowserSession, Scope
+from refract.identity.models import AccountTombstone, BrowserSession, Scope, User
 from refract.jobs.models import Job, JobStatus
 from refract.library import service as items
 from refract.library import vocabulary
@@ -24,6 +24,7 @@ from refract.library.schemas import ItemCreate, RuleIn
 from refract.links import service as links
 from refract.links.access import Who as Standing
 from refract.links.blocking import block_domain
+from refract.links.models import InvitedRole, LinkInvitation
 from refract.lists import service as lists
 from refract.lists.access import Who as ListMaker
 from refract.lists.models import LinkList
@@ -117,6 +118,29 @@ async def _link(world: World) -> int:
         await links.add_owner(session, Standing(world.owner.id), link.id, world.co_owner.email, now)
         await links.share_link(session, Standing(world.owner.id), link.id, world.recipient.email, now)
         return link.id
+
+
+@object_for("/app/links/{link_id}/invitations/{invitation_id}")
+@object_for("/api/v1/links/{link_id}/invitations/{invitation_id}")
+async def an_invitation_to_the_link(world: World) -> str:
+    """One that its owner made."""
+    return await _invitation(world, int(world.made["link_id"]), world.owner, world.other)
+
+
+@object_for("invitation_id")
+async def an_invitation_of_mine(world: World) -> str:
+    """Somebody else asks the owner."""
+    async with world.rt.db.write() as session:
+        link = await make.link(session, world.rt, world.other, name=f"object-{secrets.token_hex(6)}")
+    return await _invitation(world, link.id, world.other, world.owner)
+
+
+async def _invitation(world: World, link_id: int, inviter: User, invitee: User) -> str:
+    async with world.rt.db.write() as session:
+        now = world.rt.clock.now()
+        made = await links.offer_link(session, Standing(inviter.id), link_id, invitee.email, InvitedRole.OWNER, now)
+        assert isinstance(made, LinkInvitation)
+        return str(made.id)
 
 
 @object_for("/app/links/{link_id}/names/{name}", absent="no-such-name")

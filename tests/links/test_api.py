@@ -260,16 +260,24 @@ async def test_people_of_a_link(client: AsyncClient, as_ada: Headers, as_bob: He
     assert shared.status_code == 201
     assert (await client.get(path, headers=as_bob)).status_code == 200
     assert (await client.patch(path, headers=as_bob, json={"title": "x"})).json()["code"] == "NOT_YOURS"
-    assert (await client.post(f"{path}/owners", headers=as_ada, json={"email": bob.email})).status_code == 201
+    await _accepted(client, as_ada, as_bob, f"{path}/owners", bob)
     assert (await client.post(f"{path}/owners", headers=as_ada, json={"email": bob.email})).json()["code"] == "OWNER_EXISTS"
     assert (await client.patch(path, headers=as_bob, json={"title": "x"})).status_code == 200
     assert (await client.post(f"{path}/transfer", headers=as_bob, json={"email": bob.email})).status_code == 403
     gone = await client.delete(f"{path}/owners/{ada.id}", headers=as_bob)
     assert (gone.status_code, gone.json()["code"]) == (409, "PRIMARY_OWNER_PROTECTED")
-    assert (await client.post(f"{path}/transfer", headers=as_ada, json={"email": bob.email})).status_code == 200
+    await _accepted(client, as_ada, as_bob, f"{path}/transfer", bob)
     assert [one["primary"] for one in (await client.get(f"{path}/owners", headers=as_bob)).json()["items"]] == [True, False]
     unknown = await client.post(f"{path}/owners", headers=as_bob, json={"email": "nobody@example.com"})
     assert (unknown.status_code, unknown.json()["code"]) == (404, "USER_NOT_FOUND")
+
+
+async def _accepted(client: AsyncClient, inviting: Headers, invited: Headers, path: str, person: User) -> None:
+    """Offer a link, and have the offer accepted."""
+    offered = await client.post(path, headers=inviting, json={"email": person.email})
+    assert offered.status_code == 202
+    answer = await client.post(f"/api/v1/me/invitations/{offered.json()['invitation']['id']}/accept", headers=invited)
+    assert answer.status_code == 200
 
 
 async def test_history_can_be_read_and_gone_back_to(client: AsyncClient, as_ada: Headers) -> None:

@@ -5,4 +5,4 @@ from refract.links import leaving as link_leaving
 from refract.lists import leaving as list_leaving
 from refract.reports import leaving as report_leaving
 
-PARTS = (report_leaving.PART, link_leaving.PART, list_leaving.PART, library_leaving.PART)
+PARTS = (report_leaving.PART, link_leaving.PART, link_leaving.INVITATIONS, list_leaving.PART, library_leaving.PART)

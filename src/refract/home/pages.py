@@ -12,6 +12,7 @@ from refract.identity.actors import MaybeReader
 from refract.identity.rendering import respond
 from refract.library.queries import count_pending
 from refract.links import pages as link_pages
+from refract.links.queries import count_invitations
 from refract.lists.access import Who
 from refract.lists.creators import made_before
 from refract.lists.models import ListStatus
@@ -33,6 +34,7 @@ async def start(request: Request, actor: MaybeReader, rt: Rt, created: Annotated
     counted = await today(request, rt, actor) if links else None
     async with rt.db.read() as session:
         waiting = await count_pending(session, actor.user.id)
+        invited = await count_invitations(session, actor.user.id, rt.clock.now())
         claimable = await made_before(session, request, rt)
         drafts = await page_of_lists(session, Cursors(rt.secret), Who(actor.user.id), limit=DRAFTS, cursor=None, status=ListStatus.DRAFT)
     return respond(
@@ -45,6 +47,7 @@ async def start(request: Request, actor: MaybeReader, rt: Rt, created: Annotated
         today=counted,
         waiting=waiting,
         review_waiting=waiting,
+        invitations_waiting=invited,
         claimable=claimable,
         drafts=[{"title": one.title, "href": f"/app/lists/{one.id}", "entries": count} for one, count, _ in drafts.items],
     )

@@ -15,8 +15,9 @@ from refract.identity.visitors import Actor
 from refract.links import service
 from refract.links.access import Who
 from refract.links.errors import LinkNotFound, NotYours
-from refract.links.queries import card_of
-from refract.links.schemas import LinkCreate, LinkOut
+from refract.links.models import InvitedRole
+from refract.links.queries import card_of, invitation_facts
+from refract.links.schemas import InvitationMade, LinkCreate, LinkOut
 from refract.links.service import Held, Wish
 from refract.links.vetting import Vetted, vet
 from refract.names.service import Namespace
@@ -90,3 +91,15 @@ async def shown(rt: Runtime, held: Held) -> LinkOut:
     card = await card_of(held.session, held.link)
     may = held.standing.may
     return card.shown(rt.settings.public_url, held.now, stats=may(Right.STATS), managing=may(Right.MANAGE))
+
+
+async def offer(rt: Runtime, actor: Actor, link_id: int, email: str, role: InvitedRole) -> InvitationMade | LinkOut:
+    """Invite somebody to own a link; where an administrator assigns it at once, return the link."""
+    await rt.part(AddressLookups).count(actor)
+    now = rt.clock.now()
+    async with rt.db.write() as session:
+        offered = await service.offer_link(session, who(actor), link_id, email, role, now)
+        if isinstance(offered, Held):
+            return await shown(rt, offered)
+        facts = await invitation_facts(session, offered.id, now)
+        return InvitationMade(invitation=facts.shown(rt.settings.public_url, managing=True))

@@ -19,6 +19,14 @@ class ShareNotFound(NotFound):
     """The link is not shared with this person."""
 
 
+class InvitationNotFound(NotFound):
+    """There is no such invitation, or it has expired or been withdrawn."""
+
+
+class TooManyInvitations(Conflict):
+    """A link has at most {most} open invitations: withdraw one first."""
+
+
 class VersionNotFound(NotFound):
     """The link has no version {version}."""
 

@@ -24,6 +24,22 @@ class PurgeLinks(Payload):
     kind: ClassVar[str] = "links.purge"
 
 
+class ForgetInvitations(Payload):
+    """Remove invitations that nobody answered in time."""
+
+    kind: ClassVar[str] = "links.forget_invitations"
+
+
+@handles(ForgetInvitations)
+async def forget_invitations(rt: Runtime, _job: ForgetInvitations) -> None:
+    """In slices, so that nobody waits long for the lock."""
+    while True:
+        async with rt.db.write() as session:
+            if not await service.forget_invitations(session, rt.clock.now()):
+                return
+        await rt.clock.sleep(BREATH_SECONDS)
+
+
 @handles(MarkExpired)
 async def mark_expired(rt: Runtime, _job: MarkExpired) -> None:
     """In slices, so that nobody waits long for the lock."""
@@ -44,10 +60,18 @@ async def purge_links(rt: Runtime, _job: PurgeLinks) -> None:
         await rt.clock.sleep(BREATH_SECONDS)
 
 
-HANDLERS = (mark_expired, purge_links, safety_jobs.recheck_links, safety_jobs.recheck_due_links, safety_jobs.forget_checks)
+HANDLERS = (
+    mark_expired,
+    purge_links,
+    forget_invitations,
+    safety_jobs.recheck_links,
+    safety_jobs.recheck_due_links,
+    safety_jobs.forget_checks,
+)
 PERIODIC = (
     Every(MarkExpired(), seconds=60),
     Every(PurgeLinks(), daily=time(2, 0)),
+    Every(ForgetInvitations(), daily=time(2, 15)),
     Every(safety_jobs.RecheckDueLinks(), seconds=safety_jobs.RUN_INTERVAL_SECONDS),
     Every(safety_jobs.ForgetChecks(), daily=time(2, 30)),
 )

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from refract.core.schema import Id, Input, Output, Timestamp
-from refract.links.models import FlagReason, LinkState, Visibility
+from refract.links.models import FlagReason, InvitedRole, LinkState, Visibility
 
 MOST_NAMES = 50
 MOST_TAGS = 20
@@ -82,6 +82,41 @@ class LinkShareOut(Output):
     name: str
     email: str
     added_at: datetime
+
+
+class InvitationOut(Output):
+    """An invitation to own a link, open until it is accepted, declined, withdrawn or expired."""
+
+    id: Id
+    link_id: Id
+    short_url: str
+    destination: str
+    title: str | None
+    role: InvitedRole = Field(description="`owner`: own it too. `primary`: become its primary owner.")
+    inviter: str = Field(description="The name of whoever made it.")
+    invitee: str = Field(description="The name of whom it is for.")
+    email: str | None = Field(description="The address of whom it is for; only those who manage the link see it.")
+    created_at: datetime
+    expires_at: datetime
+
+
+class InvitationMade(Output):
+    """What became of adding an owner: somebody was invited."""
+
+    invitation: InvitationOut
+
+
+class InvitationList(Output):
+    """Every open invitation of a link."""
+
+    items: list[InvitationOut]
+
+
+class InvitationPage(Output):
+    """What I was invited to, newest first."""
+
+    items: list[InvitationOut]
+    next_cursor: str | None
 
 
 class LinkOut(Output):

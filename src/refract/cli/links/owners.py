@@ -19,7 +19,7 @@ Email = Annotated[str, typer.Argument(help="Whose account it is.", metavar="EMAI
 
 @app.command("add")
 def add(which: Which, email: Email, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
-    """Let somebody else own a link too."""
+    """Let somebody else own a link too, at once: what the operator does needs nobody's acceptance."""
 
     async def act(session: WriteSession, desk: Desk, link_id: int) -> Held:
         return await service.add_owner(session, desk.who, link_id, email, desk.rt.clock.now())
@@ -43,7 +43,7 @@ def remove(which: Which, email: Email, user: AsUser = None, as_json: AsJson = Fa
 
 @app.command("transfer")
 def transfer(which: Which, email: Email, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
-    """Make somebody else the primary owner; who was it before stays a co-owner."""
+    """Make somebody else the primary owner, at once; who was it before stays a co-owner."""
 
     async def act(session: WriteSession, desk: Desk, link_id: int) -> Held:
         return await service.transfer_link(session, desk.who, link_id, email, desk.rt.clock.now())

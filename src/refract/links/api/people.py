@@ -11,7 +11,7 @@ from refract.identity.access import Right
 from refract.identity.actors import Reader, Writer
 from refract.identity.errors import EmailAmbiguous, UserNotFound
 from refract.links import queries, service
-from refract.links.edge import ASKING, ON_A_LINK, AddressLookups, Space, look_at, shown, who
+from refract.links.edge import ASKING, ON_A_LINK, AddressLookups, Space, look_at, offer, shown, who
 from refract.links.errors import (
     LinkNotFound,
     NotYours,
@@ -20,15 +20,29 @@ from refract.links.errors import (
     PrimaryOwnerProtected,
     ShareExists,
     ShareNotFound,
+    TooManyInvitations,
     VersionNotFound,
 )
+from refract.links.models import InvitedRole
 from refract.links.safety_errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
-from refract.links.schemas import LinkOut, LinkOwnerOut, LinkShareOut, OwnerList, PersonIn, ShareList, VersionOut, VersionPage
+from refract.links.schemas import (
+    InvitationMade,
+    LinkOut,
+    LinkOwnerOut,
+    LinkShareOut,
+    OwnerList,
+    PersonIn,
+    ShareList,
+    VersionOut,
+    VersionPage,
+)
 from refract.web.problems import problems
 from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
 
 router = api_router("/links/{link_id}", "links")
 _PEOPLE = (*ASKING, LinkNotFound, NotYours, UserNotFound, EmailAmbiguous, OwnerExists, InvalidStateTransition)
+_OFFERED = problems(*_PEOPLE, TooManyInvitations)
+_DONE = {"model": LinkOut, "description": "An administrator assigned it: nobody had to be asked."}
 
 
 @router.get("/owners", responses=ON_A_LINK)
@@ -52,13 +66,19 @@ async def list_owners(link_id: Id, actor: Reader, rt: Rt) -> OwnerList:
     )
 
 
-@router.post("/owners", status_code=201, responses=problems(*_PEOPLE))
-async def add_owner(link_id: Id, person: PersonIn, actor: Writer, rt: Rt, idempotency_key: IdempotencyKey = None) -> LinkOut:  # noqa: ARG001 - read by the route class
-    """Let somebody else own the link too."""
-    await rt.part(AddressLookups).count(actor)
-    async with rt.db.write() as session:
-        held = await service.add_owner(session, who(actor), link_id, person.email, rt.clock.now())
-        return await shown(rt, held)
+@router.post("/owners", status_code=202, responses=_OFFERED | {201: _DONE})
+async def add_owner(
+    link_id: Id,
+    person: PersonIn,
+    actor: Writer,
+    rt: Rt,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+) -> InvitationMade | LinkOut:
+    """Invite somebody to own the link too. What an administrator does to somebody else's link needs no acceptance."""
+    offered = await offer(rt, actor, link_id, person.email, InvitedRole.OWNER)
+    response.status_code = 202 if isinstance(offered, InvitationMade) else 201
+    return offered
 
 
 @router.delete("/owners/{user_id}", status_code=204, responses=ON_A_LINK | problems(OwnerNotFound, LinkNotFound, PrimaryOwnerProtected))
@@ -69,13 +89,19 @@ async def remove_owner(link_id: Id, user_id: Id, actor: Writer, rt: Rt) -> Respo
     return Response(status_code=204)
 
 
-@router.post("/transfer", responses=problems(*_PEOPLE))
-async def transfer_link(link_id: Id, person: PersonIn, actor: Writer, rt: Rt, idempotency_key: IdempotencyKey = None) -> LinkOut:  # noqa: ARG001 - read by the route class
-    """Make somebody else the primary owner. Only the primary owner and administrators can."""
-    await rt.part(AddressLookups).count(actor)
-    async with rt.db.write() as session:
-        held = await service.transfer_link(session, who(actor), link_id, person.email, rt.clock.now())
-        return await shown(rt, held)
+@router.post("/transfer", status_code=202, responses=_OFFERED | {200: _DONE})
+async def transfer_link(
+    link_id: Id,
+    person: PersonIn,
+    actor: Writer,
+    rt: Rt,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+) -> InvitationMade | LinkOut:
+    """Invite somebody to become the primary owner. Only the primary owner and administrators can; the latter need no acceptance."""
+    offered = await offer(rt, actor, link_id, person.email, InvitedRole.PRIMARY)
+    response.status_code = 202 if isinstance(offered, InvitationMade) else 200
+    return offered
 
 
 @router.get("/shares", responses=ON_A_LINK)
@@ -100,7 +126,7 @@ async def share_link(link_id: Id, person: PersonIn, actor: Writer, rt: Rt, idemp
 
 @router.delete("/shares/{user_id}", status_code=204, responses=ON_A_LINK | problems(ShareNotFound, LinkNotFound))
 async def unshare_link(link_id: Id, user_id: Id, actor: Writer, rt: Rt) -> Response:
-    """Stop sharing a link with somebody."""
+    """Stop sharing a link with somebody, or leave what was shared with you."""
     async with rt.db.write() as session:
         await service.unshare_link(session, who(actor), link_id, user_id, rt.clock.now())
     return Response(status_code=204)

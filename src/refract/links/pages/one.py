@@ -11,7 +11,7 @@ from refract.core.errors import Conflict
 from refract.core.lookalikes import ascii_address
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
-from refract.identity.access import Right
+from refract.identity.access import Relation, Right
 from refract.identity.actors import Reader, Writer
 from refract.identity.models import User
 from refract.identity.people import people_by_id
@@ -83,6 +83,7 @@ async def show_link(
         colors = await queries.tag_colors(session, card.tags)
         versions, people = await _past(session, link_id, standing)
         shares = await queries.shares_of(session, link_id) if standing.may(Right.MANAGE) else []
+        invited = await queries.invitations_of(session, link_id, rt.clock.now()) if standing.may(Right.MANAGE) else []
     shown = card.shown(rt.settings.public_url, rt.clock.now(), stats=standing.may(Right.STATS), managing=standing.may(Right.MANAGE))
     name = shown.names[0] if shown.names else shown.code
     count = rt.part(Figures).of_link
@@ -99,6 +100,8 @@ async def show_link(
         rights={right.name.lower(): standing.may(right) for right in Right},
         versions=[_version(one, people, shown.version) for one in versions],
         shares=[{"id": str(user.id), "name": user.shown_name, "email": user.email} for _, user in shares],
+        invitations=[facts.shown(rt.settings.public_url, managing=True) for facts in invited],
+        leaves=standing.relation == Relation.RECIPIENT,
         dry_run=dry_run(shown.destination, path, name),
         qr_url=f"/{name}.qr",
         audience=AUDIENCES[shown.visibility],

@@ -17,10 +17,11 @@ from refract.identity.actors import Writer
 from refract.identity.visitors import Actor
 from refract.links import queries, service
 from refract.links.access import Who
-from refract.links.edge import AddressLookups, Space, look_at, who
+from refract.links.edge import AddressLookups, Space, look_at, offer, who
 from refract.links.errors import LinkNotFound
+from refract.links.models import InvitedRole
 from refract.links.pages.one import show_link
-from refract.links.schemas import PersonIn
+from refract.links.schemas import InvitationMade, PersonIn
 from refract.web import flash
 from refract.web.toolkit import Rt, page_router
 
@@ -53,7 +54,7 @@ async def release_name(link_id: Id, name: str, request: Request, actor: Writer, 
 
 @router.post("/app/links/{link_id}/owners")
 async def add_owner(link_id: Id, request: Request, actor: Writer, rt: Rt, email: Email = "") -> Response:
-    return await _with(request, actor, rt, link_id, email, service.add_owner, "owner", "{email} owns it too.")
+    return await _offer(request, actor, rt, link_id, email, InvitedRole.OWNER, "owner", "{email} owns it too.")
 
 
 @router.post("/app/links/{link_id}/owners/{user_id}/remove")
@@ -70,12 +71,15 @@ async def share(link_id: Id, request: Request, actor: Writer, rt: Rt, email: Ema
 
 @router.post("/app/links/{link_id}/shares/{user_id}/remove")
 async def unshare(link_id: Id, user_id: Id, request: Request, actor: Writer, rt: Rt) -> Response:
-    return await _without(request, actor, rt, link_id, user_id, service.unshare_link, "share", "No longer shared.")
+    """Stop sharing; whom it is shared with may leave."""
+    left = user_id == actor.user.id and not actor.is_admin  # nobody can look at what they have just left
+    then, said = ("/app/links?owner=shared", "Removed from your list.") if left else (None, "No longer shared.")
+    return await _without(request, actor, rt, link_id, user_id, service.unshare_link, "share", said, then=then)
 
 
 @router.post("/app/links/{link_id}/transfer")
 async def transfer(link_id: Id, request: Request, actor: Writer, rt: Rt, email: Email = "") -> Response:
-    return await _with(request, actor, rt, link_id, email, service.transfer_link, "transfer", "{email} is the primary owner now.")
+    return await _offer(request, actor, rt, link_id, email, InvitedRole.PRIMARY, "transfer", "{email} is the primary owner now.")
 
 
 @router.post("/app/links/{link_id}/history/{version}/revert")
@@ -92,6 +96,25 @@ async def revert(
         return f"Back to version {version}."
 
     return await _done(request, actor, rt, link_id, work(), "step", {}, undo=f"/app/links/{link_id}/undo")
+
+
+@router.post("/app/links/{link_id}/invitations/{invitation_id}/withdraw")
+async def withdraw(link_id: Id, invitation_id: Id, request: Request, actor: Writer, rt: Rt) -> Response:
+    return await _without(request, actor, rt, link_id, invitation_id, service.withdraw_invitation, "owner", "Invitation withdrawn.")
+
+
+async def _offer(  # noqa: PLR0913, PLR0917 - who offers what to whom, and what is said of it
+    request: Request, actor: Actor, rt: Runtime, link_id: int, email: str, role: InvitedRole, field: str, done: str
+) -> Response:
+    """Invite somebody to own a link; what an administrator does to somebody else's is done at once."""
+
+    async def work() -> str:
+        person = PersonIn(email=email)
+        offered = await offer(rt, actor, link_id, person.email, role)
+        invited = f"Invited {person.email}. They have {service.EXPIRES_AFTER.days} days to accept."
+        return invited if isinstance(offered, InvitationMade) else done.format(email=person.email)
+
+    return await _done(request, actor, rt, link_id, work(), field, {field: email})
 
 
 async def _with(  # noqa: PLR0913, PLR0917 - who does what with whom, and what is said of it

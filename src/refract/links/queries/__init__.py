@@ -18,6 +18,7 @@ from refract.links.queries.find import (
     view_link,
     visible_tags,
 )
+from refract.links.queries.invitations import count_invitations, invitation_facts, invitations_of, page_of_invitations
 from refract.links.queries.pages import CLICK_SORTS, LinkQuestion, OwnerFilter, Sort, page_of_links
 from refract.links.queries.stream import Known, buried, known_links, links_after
 
@@ -35,16 +36,20 @@ __all__ = [
     "buried",
     "card_of",
     "cards_of",
+    "count_invitations",
     "count_states",
     "count_tags",
     "did_you_mean",
     "find_link",
     "history_of",
     "in_state",
+    "invitation_facts",
+    "invitations_of",
     "known_links",
     "links_after",
     "live_links_to",
     "owners_of",
+    "page_of_invitations",
     "page_of_links",
     "resolve",
     "shares_of",

@@ -11,21 +11,29 @@ from refract.identity.people import person_by_email
 from refract.links.access import Who
 from refract.links.errors import OwnerExists, OwnerNotFound, PrimaryOwnerProtected, ShareExists, ShareNotFound
 from refract.links.history import Action
-from refract.links.models import LinkOwner, LinkShare
+from refract.links.models import LinkInvitation, LinkOwner, LinkShare
 from refract.links.service.hold import Held, hold
 
 
 async def add_owner(session: WriteSession, who: Who, link_id: int, email: str, now: datetime) -> Held:
-    """Let somebody else own the link too. Whoever owns it needs no share any more."""
+    """Let somebody else own the link too, without asking them: for administrators and the command line."""
     held = await hold(session, who, link_id, now, right=Right.MANAGE)
     held.demand_not_deleted("given an owner")
     person = await person_by_email(session, email)
     if await _owner(session, link_id, person.id) is not None:
         raise OwnerExists
-    await _unshare(session, link_id, person.id)
-    session.add(LinkOwner(link_id=link_id, user_id=person.id, primary_link_id=None, added_by=who.user_id, created_at=now))
-    await held.record(Action.OWNER_ADDED, {"owners": {"added": str(person.id)}})
+    await make_owner(held, person.id, added_by=who.user_id)
     return held
+
+
+async def make_owner(held: Held, user_id: int, *, added_by: int) -> None:
+    """Give a link in hand one owner more. Who owns it needs no share and no invitation any more."""
+    session, link_id = held.session, held.link.id
+    if await _owner(session, link_id, user_id) is not None:
+        raise OwnerExists
+    await _settle(session, link_id, user_id)
+    session.add(LinkOwner(link_id=link_id, user_id=user_id, primary_link_id=None, added_by=added_by, created_at=held.now))
+    await held.record(Action.OWNER_ADDED, {"owners": {"added": str(user_id)}})
 
 
 async def remove_owner(session: WriteSession, who: Who, link_id: int, user_id: int, now: datetime) -> Held:
@@ -42,18 +50,23 @@ async def remove_owner(session: WriteSession, who: Who, link_id: int, user_id: i
 
 
 async def transfer_link(session: WriteSession, who: Who, link_id: int, email: str, now: datetime) -> Held:
-    """Make somebody else the primary owner; who was it before stays as a co-owner."""
+    """Make somebody else the primary owner, without asking them; who was it before stays as a co-owner."""
     held = await hold(session, who, link_id, now, right=Right.TRANSFER)
     held.demand_not_deleted("transferred")
-    person = await person_by_email(session, email)
-    mine = await _owner(session, link_id, person.id)
+    await make_primary(held, (await person_by_email(session, email)).id, added_by=who.user_id)
+    return held
+
+
+async def make_primary(held: Held, user_id: int, *, added_by: int) -> None:
+    """Make somebody the primary owner of a link in hand."""
+    session, link_id = held.session, held.link.id
+    mine = await _owner(session, link_id, user_id)
     if mine is not None and mine.is_primary:
         raise OwnerExists
-    await _unshare(session, link_id, person.id)
-    await crown(session, link_id, person.id, now, added_by=who.user_id, known=mine is not None)
+    await _settle(session, link_id, user_id)
+    await crown(session, link_id, user_id, held.now, added_by=added_by, known=mine is not None)
     await session.refresh(held.link, ["on_hold"])  # it follows from the primary owner
-    await held.record(Action.TRANSFERRED, {"owners": {"primary": str(person.id)}})
-    return held
+    await held.record(Action.TRANSFERRED, {"owners": {"primary": str(user_id)}})
 
 
 async def share_link(session: WriteSession, who: Who, link_id: int, email: str, now: datetime) -> tuple[Held, User]:
@@ -71,7 +84,8 @@ async def share_link(session: WriteSession, who: Who, link_id: int, email: str, 
 
 
 async def unshare_link(session: WriteSession, who: Who, link_id: int, user_id: int, now: datetime) -> Held:
-    held = await hold(session, who, link_id, now, right=Right.MANAGE)
+    """Stop sharing a link with somebody. Whom it is shared with may leave by themselves."""
+    held = await hold(session, who, link_id, now, right=Right.VIEW if user_id == who.user_id else Right.MANAGE)
     share = await session.get(LinkShare, (link_id, user_id))
     if share is None:
         raise ShareNotFound
@@ -95,5 +109,8 @@ async def _owner(session: WriteSession, link_id: int, user_id: int) -> LinkOwner
     return await session.get(LinkOwner, (link_id, user_id))
 
 
-async def _unshare(session: WriteSession, link_id: int, user_id: int) -> None:
-    await session.execute(delete(LinkShare).where(LinkShare.link_id == link_id, LinkShare.user_id == user_id))
+async def _settle(session: WriteSession, link_id: int, user_id: int) -> None:
+    """Remove the share and the invitation of a person who becomes an owner."""
+    for model in (LinkShare, LinkInvitation):
+        person = LinkShare.user_id if model is LinkShare else LinkInvitation.invitee_id
+        await session.execute(delete(model).where(model.link_id == link_id, person == user_id))

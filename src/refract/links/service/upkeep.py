@@ -9,7 +9,7 @@ from sqlalchemy import Table, and_, delete, or_, select, update
 from refract.core.db import WriteSession
 from refract.core.rows import insert_or_skip
 from refract.links import feed
-from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkState, LinkTag, LinkTombstone
+from refract.links.models import Link, LinkChange, LinkInvitation, LinkOwner, LinkShare, LinkState, LinkTag, LinkTombstone
 from refract.links.queries.cards import tag_names
 from refract.names.models import Kind, Name
 from refract.names.queries import names_of
@@ -58,7 +58,7 @@ async def _remove(session: WriteSession, rows: Sequence[tuple[int, int, str, str
     tombstones = [{"link_id": link_id, "purged_at": now} for link_id in ids]
     await insert_or_skip(session, cast("Table", LinkTombstone.__table__), tombstones)
     await session.execute(delete(Name).where(Name.kind == Kind.LINK, Name.target_id.in_(ids)))
-    children: tuple[Any, ...] = (LinkTag, LinkShare, LinkOwner, LinkChange)
+    children: tuple[Any, ...] = (LinkTag, LinkShare, LinkInvitation, LinkOwner, LinkChange)
     for child in children:
         await session.execute(delete(child).where(child.link_id.in_(ids)).execution_options(synchronize_session=False))
     await session.execute(delete(Link).where(Link.id.in_(ids)).execution_options(synchronize_session=False))
