@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from refract.core.lookalikes import ascii_address
 from refract.home.omnibox import Option
 from refract.web.render import content, static
 from tests.browser.samples import PAGES, Page
@@ -38,6 +39,7 @@ def environment() -> Environment:
     loader = ChoiceLoader([FileSystemLoader(WEB / "templates"), FileSystemLoader(Path(__file__).parent / "templates")])
     env = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     env.globals["static"] = static
+    env.filters["ascii_address"] = ascii_address
     return env
 
 
@@ -112,6 +114,7 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         Route("/app/links/try", tried),
         Route("/app/links/look", looked),
         Route("/app/review/waiting", waiting),
+        Route("/app/invitations/waiting", waiting),
         Route("/app/admin/reports/waiting", waiting_reports),
         Route("/app/library/imports/0", how_far),
         Route("/api/v1/names/{name}", named),

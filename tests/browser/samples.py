@@ -244,6 +244,14 @@ LINK_OUT: dict[str, Any] = {
     "total_clicks": 1284, "bot_clicks": 96, "last_clicked_at": NOW, "flagged": True, "flag_reason": "unchecked",
     "forward_query": True, "owners": OWNERS,
 }  # fmt: skip
+INVITATIONS = [
+    {
+        "id": str(number), "link_id": "361890234523648", "short_url": "https://go.example.com/roadmap", "title": HOSTILE,
+        "destination": "https://example.com/" + "long/" * 20, "role": role, "inviter": HOSTILE, "invitee": "Ada", "email": None,
+        "created_at": NOW, "expires_at": NOW,
+    }
+    for number, role in enumerate(["owner", "primary"])
+]  # fmt: skip
 VERSIONS = [
     {"version": 3, "action": "edited", "who": "Ada", "at": NOW, "may_revert": False,
      "changes": [("title", "none", HOSTILE), ("destination", "https://example.com/" + "old/" * 20, "https://example.com/")]},
@@ -555,6 +563,8 @@ PAGES: dict[str, Page] = {
     "settings-new-key": page(
         "settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY, **(SETTINGS | {"budget": SPENT})
     ),
+    "invitations": page("invitations.html", "Invitations", ADA, path="/app/invitations", invitations=INVITATIONS, **TURNING),
+    "invitations-none": page("invitations.html", "Invitations", ADA, path="/app/invitations", invitations=[], **TURNING),
     "admin-people": page("admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=PEOPLE, q="", **TURNING),
     "admin-people-none": page(
         "admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=[], q="nobody", problem="No.", **TURNING

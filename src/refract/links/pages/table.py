@@ -60,6 +60,7 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
         rows = await rows_of(session, rt, page.items, stats=owner != OwnerFilter.PUBLIC)
         states = await queries.count_states(session, actor.user.id, rt.clock.now())
         tags = await queries.count_tags(session, actor.user.id)
+        invited = await queries.count_invitations(session, actor.user.id, rt.clock.now())
     kept = _kept(asked)
     return respond(
         request,
@@ -74,6 +75,7 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
         all_count=sum(count for state, count in states.items() if state != LinkState.DELETED),
         most_counted=queries.MOST_COUNTED,
         tags=tags,
+        invitations_waiting=invited,
         **_choices(actor, owner),
         address=lambda **changes: _address(kept, changes),
         may_act=owner not in (OwnerFilter.PUBLIC, OwnerFilter.SHARED),
