@@ -195,7 +195,7 @@ async def test_everything_mine_comes_as_one_document(rt: Runtime, client: AsyncC
 
     assert answer.headers["content-disposition"] == 'attachment; filename="refract-export.json"'
     told = answer.json()
-    assert list(told) == ["exported_at", "me", "keys", "sessions", "audit", "reports", "links", "invitations", "lists", "library"]
+    assert list(told) == ["exported_at", "me", "keys", "sessions", "audit", "links", "invitations", "lists", "library"]
     assert (told["me"]["subject"], told["me"]["nickname"]) == (CANARY, f"{CANARY} nick")
     assert [one["name"] for one in told["keys"]] == [f"{CANARY} key"]
     assert [one["names"] for one in told["links"]] == [["mine-0"], ["mine-1"], ["mine-2"]]
