@@ -55,7 +55,12 @@ async def test_who_is_suspended_is_refused_at_once_by_every_way_in(rt: Runtime, 
         assert [(await client.get("/api/v1/me", headers=headers)).status_code for headers in (key, cookie)] == [seen, seen]
     async with rt.db.read() as session:
         lines = [(one.action, one.target, one.detail) for one in await session.scalars(select(AuditEntry).order_by(AuditEntry.id))]
-    assert lines == [("status.changed", str(user.id), "suspended"), ("status.changed", str(user.id), "active")]
+    assert lines == [
+        ("status.changed", str(user.id), "suspended"),
+        ("links.held", str(user.id), None),
+        ("status.changed", str(user.id), "active"),
+        ("links.released", str(user.id), None),
+    ]
 
 
 @on_sqlite

@@ -532,7 +532,7 @@ PAGES: dict[str, Page] = {
     "gone-deleted": page("gone.html", "Gone", name="old-news", state="deleted"),
     "preview": page("preview.html", "Preview", **PREVIEW),
     "preview-mine": page("preview.html", "Preview", SAM, manage_url="/app/links/1", **PREVIEW),
-    "home": page("home.html", "Home", SAM, path="/"),
+    "home": page("home.html", "Home", SAM, path="/", review_waiting=0, invitations_waiting=0),
     "home-wrong": page("home.html", "Home", SAM, path="/", values={"destination": "exmaple", "name": "roadmap"}, errors=FIRST_ERRORS),
     "home-full": page(
         "home.html",
