@@ -54,18 +54,16 @@ class Lane(BoundedProtocol):
         if self.partial:
             self.check_head()
         url = self.url
-        entry = self.find(url)
-        if entry is not None:
-            self.hit = self._answer(entry, b"")
-        else:
+        entry, query = self.find(url), b""
+        if entry is None:
             path, _, query = url.partition(b"?")
             entry = self.find(path) if query else None
-            self.hit = entry is not None and not entry.forwards_query and b"#" not in query and self._answer(entry, query)
+            if entry is not None and (entry.forwards_query or b"#" in query):
+                entry = None
+        # Behind an answer that closes the connection nothing is heard.
+        self.hit = (entry is not None and self._answer(entry, query)) or self.finished
         if not self.hit:
-            if self.finished:
-                self.hit = True  # behind an answer that closes the connection: not heard
-            else:
-                self.hand_over()
+            self.hand_over()
 
     def on_body(self, body: bytes) -> None:
         if not self.hit:
@@ -81,8 +79,9 @@ class Lane(BoundedProtocol):
         now = self.now_ns()
         if now >= entry.expires_ns or now >= self.table.trusted_until_ns or (cycle is not None and not cycle.response_complete):
             return False
-        headers = dict(self.headers)
-        if headers.get(b"host") not in self.hosts or (len(headers) != len(self.headers) and self._names_two_hosts()):
+        lines = self.headers
+        headers = dict(lines)
+        if headers.get(b"host") not in self.hosts or (len(headers) != len(lines) and self._names_two_hosts()):
             return False
         flags = 0
         if not _TELLING.isdisjoint(headers):
