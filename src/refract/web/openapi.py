@@ -109,7 +109,8 @@ def _operations(api: FastAPI, document: Json) -> Iterator[tuple[RouteContext, st
 
 def _complete(operation: Json, route: RouteContext, guard: Guard | None, method: str) -> None:
     _reword(operation)
-    repeatable = method == "POST" and isinstance(route.original_route, ApiRoute)
+    strict = isinstance(route.original_route, ApiRoute)
+    repeatable = method == "POST" and strict
     if repeatable and not any(one["name"] == "Idempotency-Key" for one in operation.get("parameters", ())):
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
     if guard is not None:
@@ -117,7 +118,7 @@ def _complete(operation: Json, route: RouteContext, guard: Guard | None, method:
         operation["security"] = [*([{}] if guard.optional else []), *ways]
     if "application/json" in operation["responses"].get("422", {}).get("content", {}):
         del operation["responses"]["422"]  # FastAPI's own shape, which nobody ever gets
-    _add_problems(operation["responses"], [*_common(operation, repeatable), *(guard.errors if guard else ())])
+    _add_problems(operation["responses"], [*_common(operation, strict=strict, repeatable=repeatable), *(guard.errors if guard else ())])
     for status, response in operation["responses"].items():
         response.setdefault("headers", {})["X-Request-Id"] = {"$ref": "#/components/headers/X-Request-Id"}
         if name := _HEADERS_BY_STATUS.get(status):
@@ -136,11 +137,11 @@ def _reword(operation: Json) -> None:
             response["description"] = ANSWERS.get(status, "The answer")
 
 
-def _common(operation: Json, repeatable: bool) -> Iterator[type[RefractError]]:
+def _common(operation: Json, *, strict: bool, repeatable: bool) -> Iterator[type[RefractError]]:
     yield MalformedAddress
     if "requestBody" in operation:
         yield from OF_BODIES
-    if "requestBody" in operation or operation.get("parameters"):
+    if strict or "requestBody" in operation or operation.get("parameters"):
         yield ValidationFailed
     if repeatable:
         yield from OF_REPEATING
