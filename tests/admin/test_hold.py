@@ -167,3 +167,31 @@ async def test_holds_are_in_the_audit_log(client: AsyncClient, place: Place) -> 
 
     told = [line["action"] for line in log if line["target"] == str(place.eve.id)]
     assert told == ["links.released", "status.changed", "links.held", "status.changed"]
+
+
+async def test_nobody_else_finds_what_is_on_hold(client: AsyncClient, rt: Runtime, place: Place) -> None:
+    """The finding: held links stayed listed with their destinations, and held lists were suggested to strangers."""
+    maker = ListMaker(place.eve.id)
+    async with rt.db.write() as session:
+        public = await make.link(session, rt, place.eve, "https://spam.example/", name="spam-page", visibility="public")
+        shared = await make.link(session, rt, place.eve, "https://spam.example/shared")
+        draft = await make.list_of(session, rt, maker, "https://two.example/")
+        await lists.wish_slug(session, make.space(rt), maker, draft.id, "spam-list")
+        await lists.publish(session, make.space(rt), maker, draft.id)
+        cleo = await make.person(session, rt, "cleo")
+        await service.share_link(session, make.who(place.eve), shared.id, cleo.email, rt.clock.now())
+        colleague = by_key(await make.key(session, rt, cleo))
+    paths = ["/api/v1/links?owner=public", "/api/v1/links?owner=shared", "/app/suggest?q=spam", "/spam-lost"]
+    paths += [f"/api/v1/links/{link.id}" for link in (public, shared)]
+    told = ("spam.example", "spam-page", "spam-list")
+
+    async def telling(headers: dict[str, str]) -> set[str]:
+        answers = {path: (await client.get(path, headers=headers)).text for path in paths}
+        return {path for path, text in answers.items() if any(word in text for word in told)}
+
+    assert await telling(colleague) == set(paths)
+    assert await telling({}) == {"/app/suggest?q=spam", "/spam-lost"}
+
+    await client.patch(place.path, headers=place.admin, json={"status": "suspended"})
+
+    assert await telling(colleague) | await telling({}) == set()

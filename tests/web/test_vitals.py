@@ -13,7 +13,7 @@ from tests.client import on_sqlite
 
 pytestmark = on_sqlite
 TOKEN = "t" * 20
-FORWARDED = ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"]
+FORWARDED = ["Forwarded", "Via", "X-Real-IP", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"]
 
 
 def asking(rt: Runtime, peer: str, app: Any) -> AsyncClient:
@@ -49,6 +49,15 @@ async def test_others_learn_whether_it_is_ready_and_no_more(rt: Runtime, app: Ap
 async def test_a_request_that_came_through_a_proxy_is_not_this_machine(rt: Runtime, app: Application, name: str) -> None:
     async with asking(rt, "127.0.0.1", app) as client:
         assert await told(client, **{name: "for=127.0.0.1"}) == ({"status"}, 401)
+
+
+async def test_a_foreign_name_for_this_machine_learns_nothing(rt: Runtime, app: Application) -> None:
+    """The finding: these paths answer any host, so a rebinding page in a browser on this machine could read them."""
+    async with asking(rt, "127.0.0.1", app) as client:
+        for host in ("evil.test", "127.0.0.1.evil.test", "localhost@evil.test", ""):
+            assert await told(client, Host=host) == ({"status"}, 401)
+        for host in ("127.0.0.1:8000", "localhost", "[::1]:8000"):
+            assert await told(client, Host=host) == (DETAIL, 200)
 
 
 async def test_behind_trusted_proxies_a_token_is_needed(rt: Runtime, app: Application) -> None:

@@ -86,5 +86,5 @@ def commands_for(typed: str, areas: list[str], most: int = 4) -> list[Command]:
 
 def go_path(typed: str) -> str:
     """The path behind a browser's keyword: `jira PROJ-1` and `go/jira/PROJ-1` are both `jira/PROJ-1`."""
-    bare = typed.strip().removeprefix("go/").lstrip("/")
-    return "/".join(part for part in bare.split() if part)
+    bare = typed.strip().removeprefix("go/")
+    return "/".join(bare.split()).lstrip("/")  # last: of `//host` a browser would make another site

@@ -5,7 +5,7 @@ A link that a user may not see does not exist for them: the error is the same as
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, and_, false, or_, select, true
+from sqlalchemy import ColumnElement, and_, false, not_, or_, select, true
 
 from refract.core.db import ReadSession
 from refract.identity.access import Relation, Right, allowed
@@ -69,11 +69,12 @@ def shared_with(user_id: int) -> ColumnElement[bool]:
 def visible_to(who: Who | None) -> ColumnElement[bool]:
     """Return the condition under which a link may be seen, in lists as by id.
 
-    Strangers see none. A user sees what they own, and of the links that are not deleted what is public or shared with them.
+    Strangers see none. A user sees what they own, and of the links that are neither deleted nor on hold what is public or
+    shared with them.
     """
     if who is None:
         return false()
     if who.is_admin:
         return true()
-    others = and_(Link.status != LinkState.DELETED, or_(Link.visibility == Visibility.PUBLIC, shared_with(who.user_id)))
-    return or_(owned_by(who.user_id), others)
+    others = or_(Link.visibility == Visibility.PUBLIC, shared_with(who.user_id))
+    return or_(owned_by(who.user_id), and_(Link.status != LinkState.DELETED, not_(Link.on_hold), others))

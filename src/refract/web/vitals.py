@@ -20,6 +20,7 @@ from refract.core.errors import RefractError, StoreDamaged, StoreFull, Unauthent
 from refract.core.faults import driver_sentence, meaning
 from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
+from refract.web.hosts import accepted_hosts, host_name
 from refract.web.problems import MethodNotAllowed, NoSuchPage, problem_response
 from refract.web.siblings import Siblings
 
@@ -92,14 +93,19 @@ class Vitals:
         self._must_have_all = rt.settings.role != "redirect"  # links that are cached go on without the database
 
     def may_see_detail(self, scope: Scope) -> bool:
-        """Return whether a request has the token; without one set, whether it comes from this machine and no proxy."""
+        """Return whether a request has the token; without one set, whether it comes from this machine and no proxy.
+
+        It must also name a host of ours: a browser on this machine may have been led here by a foreign name (DNS rebinding).
+        """
         headers, token = Headers(scope=scope), self._rt.settings.metrics_token
         if token is not None:
             given = headers.get("authorization", "").removeprefix("Bearer ")
             return hmac.compare_digest(given.encode(), token.get_secret_value().encode())
-        if self._rt.settings.trusted_proxies or any(name == "forwarded" or name.startswith("x-forwarded-") for name in headers):
+        if self._rt.settings.trusted_proxies or any(_is_from_proxy(name) for name in headers):
             return False
-        return is_loopback(scope["client"][0] if scope.get("client") else "")
+        host = headers.get("host", "").encode("latin-1")
+        named = is_loopback(host_name(host) or "") or self._rt.part(accepted_hosts).accepts(host)
+        return named and is_loopback(scope["client"][0] if scope.get("client") else "")
 
     async def readiness_for(self, scope: Scope) -> tuple[int, Readiness]:
         """Return the HTTP status, and as much of the state as this caller may know."""
@@ -158,6 +164,11 @@ class Vitals:
             case "/metrics":
                 return Response(await self.metrics(scope), media_type=METRICS_TYPE)
         raise NoSuchPage
+
+
+def _is_from_proxy(header: str) -> bool:
+    """Return whether only a proxy adds this header."""
+    return header in ("forwarded", "via", "x-real-ip") or header.startswith("x-forwarded-")
 
 
 def _json(model: BaseModel, status: int) -> Response:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import ColumnElement, and_, not_, or_, select
+from sqlalchemy import BigInteger, ColumnElement, and_, column, not_, or_, select, table
 
 from refract.core.db import ReadSession
 from refract.core.rows import slices
@@ -24,6 +24,8 @@ from refract.tags.models import SHARED_SPACE, Tag
 
 SUGGESTIONS = 3
 _MOST_CONSIDERED = 200
+_LISTS = table("lists", column("id", BigInteger), column("owner_id", BigInteger))
+"""The lists belong to a feature above; only whose they are is known here."""
 
 
 def in_state(state: LinkState, now: datetime) -> ColumnElement[bool]:
@@ -93,19 +95,27 @@ async def did_you_mean(session: ReadSession, typed: str, who: Who | None, now: d
     ids = [one.target_id for one in near if one.kind == Kind.LINK]
     offered = select(Link.id).where(Link.id.in_(ids), in_state(LinkState.ACTIVE, now), visible_to(who))
     seen = set(await session.scalars(offered)) if ids else set()
-    return [one.name for one in near if one.kind == Kind.LIST or one.target_id in seen][:SUGGESTIONS]
+    seen |= await _offered_lists(session, [one.target_id for one in near if one.kind == Kind.LIST])
+    return [one.name for one in near if one.target_id in seen][:SUGGESTIONS]
 
 
 async def suggest_names(session: ReadSession, typed: str, who: Who | None, now: datetime, most: int) -> list[tuple[str, Link | None]]:
-    """Names that begin with what was typed, of live links that somebody may know of, and of published lists. Two queries."""
+    """Names that begin with what was typed, of live links that somebody may know of, and of published lists. Three queries."""
     if possible_key(typed) is None:
         return []
     near = await names_beginning(session, typed, _MOST_CONSIDERED)
     ids = sorted({one.target_id for one in near if one.kind == Kind.LINK})
     offered = select(Link).where(Link.id.in_(ids), in_state(LinkState.ACTIVE, now), visible_to(who))
     seen = {link.id: link for link in await session.scalars(offered)} if ids else {}
-    found = [(one.name, seen.get(one.target_id)) for one in near if one.kind == Kind.LIST or one.target_id in seen]
-    return found[:most]
+    lists = await _offered_lists(session, [one.target_id for one in near if one.kind == Kind.LIST])
+    return [(one.name, seen.get(one.target_id)) for one in near if one.target_id in seen or one.target_id in lists][:most]
+
+
+async def _offered_lists(session: ReadSession, ids: Collection[int]) -> set[int]:
+    """Return those of the lists that are not on hold."""
+    held = select(_LISTS.c.id).join(User, User.id == _LISTS.c.owner_id)
+    held = held.where(_LISTS.c.id.in_(sorted(ids)), User.held_at.is_not(None))
+    return set(ids) - set(await session.scalars(held)) if ids else set()
 
 
 async def live_links_to(session: ReadSession, user_id: int, digests: Collection[str], now: datetime) -> list[Link]:
