@@ -77,6 +77,14 @@ async def test_directories(tmp_path: Path) -> None:
     assert "can be read by others" in by_subject(found, Verdict.MIND)["data directory"]
 
 
+async def test_an_installation_that_is_elsewhere(tmp_path: Path) -> None:
+    """Finding: run without the service's environment it said no more than that `refract serve` makes a database."""
+    found = {finding.subject: finding for finding in await examine(make_settings(tmp_path / "empty"))}
+
+    assert found["database"].verdict is Verdict.MIND
+    assert "--env-file" in found["database"].remedy
+
+
 def test_the_command(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with serving(data):
@@ -88,6 +96,22 @@ def test_the_command(tmp_path: Path) -> None:
         assert "somebody stores them" in said.stdout
         assert said.returncode == 0, said.stdout + said.stderr
         assert "0 wrong" in said.stdout
+        assert all(line.startswith((" well ", " mind ", " " * 7)) for line in said.stdout.splitlines()[:-1]), said.stdout
     told = refract("doctor", "--data-dir", str(data), "--role", "redirect", "--json")
     assert told.returncode == 1
     assert [one["subject"] for one in json.loads(told.stdout) if one["verdict"] == "wrong"] == ["clicks"]
+
+
+def test_it_looks_at_the_address_that_the_server_has(tmp_path: Path) -> None:
+    """Finding: a server with `--port 9000` was looked for at port 8000, and so were short URLs."""
+    data = tmp_path / "data"
+    with serving(data) as server:
+        deadline = time.monotonic() + PATIENCE
+        while not has_ingester(data / "spool"):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        told = refract("doctor", "--data-dir", str(data), "--json", REFRACT_PORT="1")
+
+    said = {finding["subject"]: finding["sentence"] for finding in json.loads(told.stdout)}
+    assert said["address"] == f"Short URLs begin with {server.url}."
+    assert said["server"] == f"It answers at {server.url}."

@@ -190,3 +190,13 @@ def test_settings_are_shown_with_their_source_and_without_secrets(run: Run, monk
     assert shown["REFRACT_WORKERS"]["source"] == "default"
     assert "REFRACT_WORKERS" not in text
     assert "canary" not in text + json.dumps(shown)
+
+
+def test_a_lifted_limit_is_shown_as_it_is_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding: it was shown as an empty value, which is refused when it is copied back."""
+    monkeypatch.setenv("REFRACT_CREATES_PER_HOUR", "unlimited")
+
+    shown = {row["variable"]: row["value"] for row in json.loads(run("settings", "--json").out)}
+
+    assert (shown["REFRACT_CREATES_PER_HOUR"], shown["REFRACT_REDIS_URL"]) == ("unlimited", None)
+    assert "REFRACT_CREATES_PER_HOUR = unlimited  #" in run("settings", "--changed").out

@@ -38,6 +38,21 @@ def test_a_misspelt_variable_is_refused_and_the_nearest_is_named(variable: str, 
     assert f"{nearest}?" in said
 
 
+def test_every_misspelt_variable_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding: only the first was named, so that two of them took two starts."""
+    said = _refused(monkeypatch, REFRACT_BASEURL="x", REFRACT_ENVIROMENT="x")
+
+    assert said.startswith("REFRACT_BASEURL is no setting. Did you mean REFRACT_BASE_URL? REFRACT_ENVIROMENT is no setting.")
+    assert said.endswith("Correct or remove them, or set REFRACT_UNKNOWN_SETTINGS=warn.")
+
+
+def test_settings_that_do_not_fit_together_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding: the sentence began with "The settings does not fit:"."""
+    said = _refused(monkeypatch, REFRACT_ENVIRONMENT="production")
+
+    assert said.startswith("These settings do not fit together: REFRACT_ENVIRONMENT=production needs REFRACT_BASE_URL, ")
+
+
 def test_for_an_upgrade_an_unknown_variable_is_only_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFRACT_OF_YESTERDAY", "x")
     monkeypatch.setenv("REFRACT_UNKNOWN_SETTINGS", "warn")

@@ -13,6 +13,7 @@ from sqlalchemy import make_url
 from refract.cli.options import AsJson, DataDir
 from refract.core.configuring import load_settings
 from refract.core.setting_sources import PREFIX, secret_fields, source_of
+from refract.core.setting_values import is_limit
 from refract.core.settings import Settings
 
 _HIDDEN = "[hidden]"
@@ -43,7 +44,7 @@ def show_settings(
 def _shown(settings: Settings, field: str) -> Any:
     value = getattr(settings, field)
     if value is None:
-        return None
+        return "unlimited" if is_limit(Settings.model_fields[field]) else None
     if isinstance(value, SecretStr):
         return _HIDDEN
     if field in secret_fields(Settings):

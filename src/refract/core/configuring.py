@@ -28,22 +28,27 @@ def load_settings(options: Mapping[str, str] | None = None, **given: object) -> 
     except ValidationError as wrong:
         first = wrong.errors()[0]
         name = "__".join(str(part) for part in first["loc"] if isinstance(part, str))
-        variable = f"REFRACT_{name.upper()}" if name else "The settings"
+        message = first["msg"].removeprefix("Value error, ")
+        if not name:
+            raise ConfigurationError(problem="These settings do not fit together:", remedy=f"{message}.") from wrong
+        variable = f"REFRACT_{name.upper()}"
         if given.get(name) is not None:
             variable = (options or {}).get(name, f"--{name.replace('_', '-')}")
-        shown = "" if not name or _secret_setting(name) else f' is "{first.get("input")}", which does not fit'
-        message = first["msg"].removeprefix("Value error, ")
+        shown = "" if _secret_setting(name) else f' is "{first.get("input")}", which does not fit'
         raise ConfigurationError(problem=f"{variable}{shown or ' does not fit'}:", remedy=f"{message}.") from wrong
 
 
 def _check_environment() -> None:
     """Refuse variables that are no settings: a misspelt one must not pass for one that was left out."""
-    for name, nearest in find_unknown(Settings, os.environ):
-        sentence = unknown_sentence(name, nearest)
-        if os.environ.get("REFRACT_UNKNOWN_SETTINGS", "").lower() == "warn":
+    unknown = find_unknown(Settings, os.environ)
+    if os.environ.get("REFRACT_UNKNOWN_SETTINGS", "").lower() == "warn":
+        for name, nearest in unknown:
             structlog.get_logger("refract.settings").warning("setting_unknown", variable=name, nearest=nearest)
-            continue
-        raise ConfigurationError(problem=sentence, remedy="Correct or remove it, or set REFRACT_UNKNOWN_SETTINGS=warn.")
+    elif unknown:
+        raise ConfigurationError(
+            problem=" ".join(unknown_sentence(name, nearest) for name, nearest in unknown),
+            remedy=f"Correct or remove {'them' if len(unknown) > 1 else 'it'}, or set REFRACT_UNKNOWN_SETTINGS=warn.",
+        )
 
 
 def _check_file(name: str | None) -> None:

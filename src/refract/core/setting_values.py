@@ -2,10 +2,11 @@
 
 import ipaddress
 import re
-from typing import Annotated
+from typing import Annotated, get_args
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
+from pydantic.fields import FieldInfo
 from pydantic_settings import NoDecode
 
 from refract.core.issuers import Issuer, check_names
@@ -137,6 +138,13 @@ Limit = Annotated[int | None, NoDecode, BeforeValidator(_abuse_limit)]
 """How often something may happen; None (written `unlimited`) sets no limit. 0 is refused, since it reads like "never"."""
 AnonymousLimit = Annotated[int | None, NoDecode, BeforeValidator(_anonymous_limit)]
 """The same for what strangers may do, where 0 is "never"."""
+
+
+def is_limit(field: FieldInfo) -> bool:
+    """Return whether a setting takes `unlimited`, which is None once it is read."""
+    return any(get_args(limit)[-1] in field.metadata for limit in (Limit, AnonymousLimit))
+
+
 Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)]
 Ports = Annotated[tuple[int, ...], NoDecode, BeforeValidator(_ports)]
 

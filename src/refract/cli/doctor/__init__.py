@@ -10,12 +10,13 @@ from rich.markup import escape
 
 from refract.cli.doctor import machine, servers, services, setup
 from refract.cli.doctor.findings import Finding, Verdict
+from refract.cli.installation import read_address
 from refract.cli.options import AsJson, DataDir
 from refract.core.configuring import load_settings
 from refract.core.log import configure_logging
 from refract.core.settings import Settings
 
-_MARKS = {Verdict.WELL: "[green]well[/]", Verdict.MIND: "[yellow]mind[/]", Verdict.WRONG: "[red]wrong[/]"}
+_COLOURS = {Verdict.WELL: "green", Verdict.MIND: "yellow", Verdict.WRONG: "red"}
 
 
 def doctor(
@@ -37,7 +38,8 @@ def doctor(
 
 async def examine(settings: Settings) -> list[Finding]:
     """Everything that can be found out without changing anything."""
-    found = [*setup.look(settings), *machine.look(settings)]
+    served = read_address(settings)
+    found = [*setup.look(settings, served.url if served else None), *machine.look(settings)]
     for look in (
         servers.look_at_database,
         servers.look_at_redis,
@@ -53,7 +55,8 @@ async def examine(settings: Settings) -> list[Finding]:
 def _show(found: list[Finding]) -> None:
     console = Console(soft_wrap=True)
     for finding in found:
-        console.print(f"{_MARKS[finding.verdict]:>20} [bold]{escape(finding.subject)}[/] {escape(finding.sentence)}")
+        mark = f"[{_COLOURS[finding.verdict]}]{finding.verdict:>5}[/]"
+        console.print(f"{mark} [bold]{escape(finding.subject)}[/] {escape(finding.sentence)}")
         if finding.remedy:
             console.print(f"       [dim]{escape(finding.remedy)}[/]")
     wrong = sum(finding.verdict is Verdict.WRONG for finding in found)

@@ -15,6 +15,7 @@ from refract import migrations
 from refract.analytics.archive_models import ArchiveFile
 from refract.analytics.node_metrics import BACKED_UP_ROLES
 from refract.cli.doctor.findings import Finding, mind, well, wrong
+from refract.cli.installation import HOW_TO_POINT
 from refract.core.db import Database
 from refract.core.errors import RefractError
 from refract.core.faults import is_denied
@@ -30,7 +31,8 @@ OLDEST = {"sqlite": (3, 35), "postgresql": (13, 0), "mysql": (8, 0), "mariadb": 
 
 async def look_at_database(settings: Settings) -> list[Finding]:
     if (absent := _absent_file(settings)) is not None:
-        return [mind("database", f"There is none yet: {absent} does not exist.", "refract serve makes it.")]
+        remedy = f"refract serve makes it. If there is an installation elsewhere: {HOW_TO_POINT[0].lower()}{HOW_TO_POINT[1:]}."
+        return [mind("database", f"There is none yet: {absent} does not exist.", remedy)]
     db = Database(settings)
     try:
         revision = await migrations.current(db)

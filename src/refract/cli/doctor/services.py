@@ -1,10 +1,14 @@
 """What is reached by HTTP: the running server, identity providers, the model, the collector of traces."""
 
+from urllib.parse import urlsplit
+
 import httpx
 
 from refract import __version__
 from refract.analytics.spool_reader import has_ingester, spools
 from refract.cli.doctor.findings import Finding, mind, well, wrong
+from refract.cli.installation import read_address
+from refract.core.address import is_loopback
 from refract.core.settings import Settings
 
 TIMEOUT_SECONDS = 5.0
@@ -22,7 +26,7 @@ async def look_at_server(settings: Settings) -> list[Finding]:
 
 
 async def _local(settings: Settings) -> Finding:
-    url = f"http://{_reachable(settings.host)}:{settings.port}"
+    url = _local_url(settings)
     token = settings.metrics_token
     headers = {"authorization": f"Bearer {token.get_secret_value()}"} if token else {}
     answer = await _get(f"{url}/ready", headers)
@@ -36,6 +40,14 @@ async def _local(settings: Settings) -> Finding:
     if version is not None and version != __version__:
         return mind("server", f"The running server is version {version}, this program {__version__}.", "Reload or restart it.")
     return well("server", f"It answers at {url}.")
+
+
+def _local_url(settings: Settings) -> str:
+    """Return where the server on this data directory listens: as it recorded itself, or as the settings say."""
+    served = read_address(settings)
+    if served is not None and is_loopback(urlsplit(served.url).hostname or ""):
+        return served.url
+    return f"http://{_reachable(settings.host)}:{settings.port}"
 
 
 async def _public(settings: Settings) -> list[Finding]:

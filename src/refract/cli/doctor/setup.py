@@ -12,10 +12,11 @@ from refract.core.setting_sources import find_unknown, unknown_sentence
 from refract.core.settings import Settings
 
 
-def look(settings: Settings) -> list[Finding]:
+def look(settings: Settings, served_url: str | None = None) -> list[Finding]:
+    """Examine the settings; `served_url` is the address that the server on this data directory has."""
     return [
         *_unknown(),
-        *_address(settings),
+        *_address(settings, served_url),
         *_proxies(settings),
         *_sharing(settings),
         *_files(settings),
@@ -31,7 +32,7 @@ def _unknown() -> Iterator[Finding]:
         yield mind("settings", unknown_sentence(name, nearest), "Correct or remove it.")
 
 
-def _address(settings: Settings) -> Iterator[Finding]:
+def _address(settings: Settings, served_url: str | None) -> Iterator[Finding]:
     production = settings.environment == "production"
     if settings.base_url is None and production:
         yield wrong(
@@ -52,7 +53,8 @@ def _address(settings: Settings) -> Iterator[Finding]:
             "Put a front with TLS before it (docs/how-to/run-in-production.md) and set REFRACT_BASE_URL to https://…",
         )
     else:
-        yield well("address", f"Short URLs begin with {settings.public_url}.")
+        url = settings.public_url if settings.base_url else served_url or settings.public_url
+        yield well("address", f"Short URLs begin with {url}.")
 
 
 def _open_issuers(settings: Settings) -> Iterator[Finding]:
