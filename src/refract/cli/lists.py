@@ -4,14 +4,13 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from refract.admin import queries
 from refract.admin.schemas import AdminListOut
 from refract.cli.common import acting, command_settings, namespace, on_data
 from refract.cli.links.desk import segment_of
-from refract.cli.links.shown import safe
+from refract.cli.links.shown import UNCUT, console, safe
 from refract.cli.options import AsJson, DataDir
 from refract.core.errors import NotFound
 from refract.core.page import Cursors
@@ -52,12 +51,15 @@ def list_lists(
     if as_json:
         typer.echo(json.dumps([one.model_dump(mode="json") for one in found], indent=2))
         return
-    table = Table("name", "title", "status", "owner", "leads to", "created")
+    if not found:
+        typer.echo("No lists.")
+        return
+    table = Table(*(Column(title, overflow="fold") for title in ("name", "title", "status", "owner", "leads to", "created")))
     for one in found:
         hosts = ", ".join(one.hosts[:3])
         owner = one.owner_email or "(no account)"
         table.add_row(one.slug or "", safe(one.title or ""), one.status, safe(owner), safe(hosts), f"{one.created_at:%Y-%m-%d}")
-    Console().print(table)
+    console(UNCUT).print(table)
 
 
 @app.command("remove")

@@ -4,13 +4,12 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from refract.admin import moderation
 from refract.admin.moderation import Decision, ReportAction
 from refract.cli.common import acting, command_settings, on_data
-from refract.cli.links.shown import safe
+from refract.cli.links.shown import UNCUT, console, safe
 from refract.cli.options import AsJson, DataDir
 from refract.core.page import Cursors
 from refract.core.runtime import Runtime
@@ -45,7 +44,7 @@ def list_reports(
     if not found:
         typer.echo("No reports.")
         return
-    table = Table("id", "name", "kind", "reports", "reasons", "leads to", "owner", "state")
+    table = Table(*(Column(title, overflow="fold") for title in ("id", "name", "kind", "reports", "reasons", "leads to", "owner", "state")))
     for one in found:
         leads_to = one.destination or ", ".join(one.hosts[:3])
         table.add_row(
@@ -58,7 +57,7 @@ def list_reports(
             safe(one.owner_email or "(no account)"),
             one.outcome or one.state,
         )
-    Console().print(table)
+    console(UNCUT).print(table)
 
 
 @app.command("dismiss")
