@@ -290,6 +290,7 @@ def _heading(status: int) -> str:
         401: "Please sign in",
         403: "This is not allowed",
         404: "Nothing here",
-        429: "A little too fast",
+        421: "Wrong address",
+        429: "Too many requests",
         503: "Back in a moment",
     }.get(status, "That did not work" if status < 500 else "Something went wrong")

@@ -16,7 +16,9 @@ from refract.library.importing import Kind as FileKind
 from refract.library.importing.files import Trial, TriedRow
 from refract.library.reader import Reading
 from refract.library.shelf import Facets
-from refract.links.models import LinkState
+from refract.links.models import LinkState, Visibility
+from refract.links.pages.form import AUDIENCES, VISIBILITIES
+from refract.links.pages.table import VISIBILITIES as FILTERS
 from refract.links.queries import LinkQuestion, TagCount
 from refract.links.safety_models import BlockedDomain
 from refract.lists.palettes import NAMES
@@ -68,7 +70,7 @@ def link(name: str, destination: str, title: str = "", *, state: str = "active",
         "id": str(seed),
         "name": name,
         "more_names": 1 if name == "roadmap" else 0,
-        "secure": name == "wiki",
+        "visibility": {"wiki": "secure", "standup": "signed-in"}.get(name, "unlisted"),
         "href": f"/app/links/{seed}",
         "short_url": f"https://go.example.com/{name}",
         "destination": destination,
@@ -178,8 +180,9 @@ def person(number: int, name: str, email: str, **more: Any) -> dict[str, Any]:
 PEOPLE = [
     person(1, "Ada Lovelace", "ada@example.com", role="admin", issuer="local"),
     person(2, HOSTILE, "a-very-long-address-" + "x" * 60 + "@example.com", email_verified=False, plan="pro"),
-    person(3, "", "", status="suspended"),
+    person(3, "", "", status="suspended", held_at=NOW),
 ]
+BARRED = [{"id": "1", "reference": "4f3a0c11d2be", "user_id": "361890234523648", "created_at": NOW}]
 LAST: dict[str, Any] = {"here": "people", "next_url": None, "first_url": "/app/admin/people"}
 TURNING: dict[str, Any] = {"next_url": "/app/admin/people?cursor=x", "first_url": None, "today": "2026-03-14"}
 WRONG = {"name": "Give the key a name.", "confirm": "Type delete to show that you mean it."}
@@ -204,7 +207,7 @@ ERROR: dict[str, Any] = {
 CONFIRM: dict[str, Any] = {"token": "sample", "action": "/auth/link", "account": ADA}
 LIMITED: dict[str, Any] = {
     "status": 429,
-    "title": "Too fast",
+    "title": "Too many requests",
     "detail": "You have made 100 links in the last hour.",
     "request_id": None,
     "retry_after": 40,
@@ -262,6 +265,7 @@ RIGHTS = dict.fromkeys(["view", "stats", "edit", "manage", "transfer"], True)
 LINK: dict[str, Any] = {
     "link": LINK_OUT, "name": "roadmap", "colors": {"planning": "#2f4bd6"}, "rights": RIGHTS, "versions": VERSIONS,
     "shares": [{"id": "3", "name": "Cleo", "email": "cleo@example.com"}], "qr_url": "/roadmap.qr",
+    "audience": AUDIENCES[Visibility.PUBLIC],
     "dry_run": {"leads_to": "https://docs.example.com/teams/x", "problem": None, "usage": None, "path": "", "name": "roadmap"},
 }  # fmt: skip
 
@@ -306,7 +310,7 @@ SEEN: dict[str, Any] = LINK | {
 }  # fmt: skip
 FORM: dict[str, Any] = {
     "statuses": [("302", "302 · changes are seen at once"), ("301", "301 · moved for good")],
-    "visibilities": [("unlisted", "Unlisted: whoever knows it may follow it"), ("public", "Public: everybody signed in finds it")],
+    "visibilities": VISIBILITIES,
 }
 
 
@@ -322,6 +326,7 @@ def table(links: list[dict[str, Any]], q: str = "", **asked: Any) -> dict[str, A
         "most_counted": 1_000,
         "tags": [TagCount("planning", "planning", "#2f4bd6", 12), TagCount(HOSTILE, "hostile", "#b3261e", 3)] if links else [],
         "sorts": [("created", "Newest"), ("clicks", "Most clicks")],
+        "visibilities": FILTERS,
         "owners": [("me", "Mine"), ("shared", "Shared with me"), ("public", "Everybody’s public")],
         "address": lambda **changes: "/app/links?" + "&".join(f"{name}={value}" for name, value in changes.items()),
         "may_act": True,
@@ -522,17 +527,22 @@ PAGES: dict[str, Page] = {
     "signed-out": page("signed_out.html", "Signed out", path="/auth/signed-out"),
     "signin-confirm": page("signin_confirm.html", "Sign in", **CONFIRM),
     "error": page("error.html", "Something broke", **ERROR),
-    "error-limited": page("error.html", "Too fast", SAM, **LIMITED),
+    "error-limited": page("error.html", "Too many requests", SAM, **LIMITED),
     "not-found": page("not_found.html", "Not found", name="raodmap", suggestions=["roadmap", "road-trip", "roadshow"]),
     "not-found-create": page("not_found.html", "Not found", ADA, name="offsite", creatable=True, suggestions=["offers"]),
     "not-found-plain": page("not_found.html", "Not found", name="x" * 50),
     "gone-expired": page("gone.html", "Expired", name="spring-offer", state="expired", since=NOW),
     "gone-disabled": page("gone.html", "Disabled", ADA, name="wiki", state="disabled", manage_url="/app/links/1"),
     "gone-blocked": page("gone.html", "Blocked", name="free-prize", state="blocked"),
+    "gone-on-hold": page("gone.html", "Not available", name="x" * 50, state="on_hold"),
     "gone-deleted": page("gone.html", "Gone", name="old-news", state="deleted"),
     "preview": page("preview.html", "Preview", **PREVIEW),
+    "preview-flagged": page(
+        "preview.html", "Preview", warning="The address mixes letters of several alphabets.", continue_url="/x", **PREVIEW
+    ),
     "preview-mine": page("preview.html", "Preview", SAM, manage_url="/app/links/1", **PREVIEW),
     "home": page("home.html", "Home", SAM, path="/", review_waiting=0, invitations_waiting=0),
+    "home-invited": page("home.html", "Home", SAM, path="/", links=LINKS[:2], invitations_waiting=1),
     "home-wrong": page("home.html", "Home", SAM, path="/", values={"destination": "exmaple", "name": "roadmap"}, errors=FIRST_ERRORS),
     "home-full": page(
         "home.html",
@@ -566,6 +576,8 @@ PAGES: dict[str, Page] = {
     "invitations": page("invitations.html", "Invitations", ADA, path="/app/invitations", invitations=INVITATIONS, **TURNING),
     "invitations-none": page("invitations.html", "Invitations", ADA, path="/app/invitations", invitations=[], **TURNING),
     "admin-people": page("admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=PEOPLE, q="", **TURNING),
+    "admin-barred": page("admin_barred.html", "Deleted accounts", ADA, path="/app/admin/barred", here="people", barred=BARRED, **TURNING),
+    "admin-barred-none": page("admin_barred.html", "Deleted accounts", ADA, path="/app/admin/barred", here="people", barred=[], **TURNING),
     "admin-people-none": page(
         "admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=[], q="nobody", problem="No.", **TURNING
     ),
@@ -615,6 +627,13 @@ PAGES: dict[str, Page] = {
     "links-empty": page("links.html", "Links", SAM, path="/app/links", **table([])),
     "links-nothing-found": page("links.html", "Links", SAM, path="/app/links", **table([], "raodmap")),
     "link": page("link.html", "/roadmap", ADA, path="/app/links/1", **LINK),
+    "link-on-hold": page(
+        "link.html",
+        "/roadmap",
+        ADA,
+        path="/app/links/1",
+        **LINK | {"link": LINK_OUT | {"status": "on_hold", "visibility": "secure"}, "invitations": INVITATIONS, "leaves": True},
+    ),
     "link-figures": page("link.html", "/roadmap", ADA, path="/app/links/1", shown=FIGURES, **LINK),
     "lists": page("lists.html", "Lists", ADA, path="/app/lists", lists=[A_LIST, PUBLISHED, UNTITLED], **(LISTS | CLAIM)),
     "lists-empty": page("lists.html", "Lists", SAM, path="/app/lists", lists=[], **LISTS),

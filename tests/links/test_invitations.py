@@ -189,7 +189,7 @@ async def test_whom_a_link_is_shared_with_may_leave(client: AsyncClient, rt: Run
         await service.share_link(session, make.who(ada), link.id, bob.email, rt.clock.now())
         his = by_cookie(rt, await make.cookie(session, rt, bob))
     page = f"/app/links/{link.id}"
-    assert "Remove from my list" in (await client.get(page, headers=his | PAGE)).text
+    assert "Remove from my links" in (await client.get(page, headers=his | PAGE)).text
 
     left = await client.post(f"{page}/shares/{bob.id}/remove", headers=his)
 

@@ -78,7 +78,7 @@ async def _act(
             _demand_kind(report, Kind.LIST, "only a list can be unpublished")
             await lists.delete_list(session, rt.ids, ListActor(by.id, is_admin=True), report.target_id, now)
             undo = f"/app/admin/lists/{report.target_id}/undo"
-            return Decision(report, f"/{report.name} is unpublished. You can undo this for 24 hours.", undo)
+            return Decision(report, f"/{report.name} is removed. You can undo this for 24 hours.", undo)
         case ReportAction.SUSPEND_OWNER:
             if target.owner is None:
                 raise ActionUnfit(why="nobody with an account owns it")

@@ -310,4 +310,10 @@ def _not_allowed(method: str) -> MethodNotAllowed:
 def _heading(error: RefractError) -> str:
     if isinstance(error, PathDoesNotFit):
         return "This path does not fit the link"
-    return {405: "A link can only be followed", 429: "A little too fast", 503: "Back in a moment"}.get(error.status, "That did not work")
+    headings = {
+        405: "A link can only be followed",
+        414: "Address too long",
+        429: "Too many requests",
+        503: "Back in a moment",
+    }
+    return headings.get(error.status, "That did not work")

@@ -32,7 +32,7 @@ PER_PAGE = 25
 MOST_AT_ONCE = 100
 SORTS = {Sort.CREATED: "Newest", Sort.UPDATED: "Changed last", Sort.CLICKS: "Most clicks", Sort.LAST_CLICK: "Clicked last"}
 OWNERS = {OwnerFilter.ME: "Mine", OwnerFilter.SHARED: "Shared with me", OwnerFilter.PUBLIC: "Everybody’s public", OwnerFilter.ALL: "All"}
-VISIBILITIES = [("", "Any visibility"), *((one.value, one.value.capitalize()) for one in Visibility)]
+VISIBILITIES = [("", "Any"), *((one.value, one.value.capitalize()) for one in Visibility)]
 _IDS = TypeAdapter(list[Id])
 
 
