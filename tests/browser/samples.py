@@ -36,6 +36,7 @@ class Person:
     display: str
     email: str | None
     role: str
+    id: int = 1
 
 
 ADA = Person("Ada Lovelace", "ada@example.com", "admin")
@@ -159,6 +160,7 @@ SETTINGS: dict[str, Any] = {
     "confirm_word": "delete",
     "budget": {
         "model": True,
+        "storage": {"items": "1,284 of 100,000", "bytes": "12.3 MB of 5 GB"},
         "standing": {"used": 37, "limit": 50, "remaining": 13, "resets_at": NOW + timedelta(hours=9)},
         "entries": [
             {"at": NOW, "back": False, "title": "How engines burn fuel", "href": "/app/library/1", "why": ""},
@@ -167,8 +169,13 @@ SETTINGS: dict[str, Any] = {
         ],
     },
 }
-SPENT: dict[str, Any] = {"model": True, "standing": {"used": 50, "limit": 50, "remaining": 0, "resets_at": NOW}, "entries": []}
-NO_MODEL = {"model": False, "standing": SPENT["standing"], "entries": []}
+SPENT: dict[str, Any] = {
+    "model": True,
+    "storage": {"items": "1", "bytes": "0 B"},
+    "standing": {"used": 50, "limit": 50, "remaining": 0, "resets_at": NOW},
+    "entries": [],
+}
+NO_MODEL = SPENT | {"model": False}
 
 
 def person(number: int, name: str, email: str, **more: Any) -> dict[str, Any]:

@@ -169,7 +169,7 @@ async def test_pages_invite_answer_and_withdraw(client: AsyncClient, rt: Runtime
         hers, his = [by_cookie(rt, await make.cookie(session, rt, person)) for person in (ada, bob)]
     page = f"/app/links/{link.id}"
     await client.post(f"{page}/owners", headers=hers, data={"email": bob.email})
-    assert "invited" in (await client.get(page, headers=hers | PAGE)).text
+    assert "Invited" in (await client.get(page, headers=hers | PAGE)).text
     assert "/app/invitations" in (await client.get("/", headers=his | PAGE)).text
     assert "open invitations" in (await client.get("/app/invitations/waiting", headers=his | PAGE)).text
     offered = (await client.get("/app/invitations", headers=his | PAGE)).text
