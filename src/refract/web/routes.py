@@ -32,6 +32,8 @@ _UNCLEAN = "it contains U+0000 or half of a surrogate pair."
 _LARGE: Final = "_has_large_body"
 MAX_MEMBERS: Final = 1000
 """Members of all objects in an ordinary body: each that is unknown would become an error of its own."""
+MAX_LARGE_MEMBERS: Final = 20_000
+"""The same for a large body, which holds up to 1,000 rows. Validation runs on the event loop."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -87,7 +89,7 @@ class StrictRequest(Request):
         if not hasattr(self, "_json"):
             body, rt = await self.body(), _runtime_of(self)
             large = len(body) > rt.settings.max_json_bytes
-            self._json = await rt.part(WorkThreads).run(parse_json, body) if large else parse_json(body, MAX_MEMBERS)
+            self._json = await rt.part(WorkThreads).run(parse_json, body, MAX_LARGE_MEMBERS) if large else parse_json(body, MAX_MEMBERS)
         return self._json
 
     async def _get_form(self, **limits: Any) -> FormData:
