@@ -15,6 +15,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 from proofs.harness.report import Report
 from refract.core.runtime import Runtime, running
@@ -23,6 +24,7 @@ from refract.identity.models import Scope
 from tests import make
 from tools.serving import environment, serving
 
+PATIENCE = 120.0
 STRANGER, USER, READER, ADMIN = IDENTITIES = ("stranger", "user", "reader", "admin")
 ALL_PHASES = ("examples", "coverage", "fuzzing", "stateful")
 STREAMS = ("/live",)  # they have no end to wait for; tests/analytics/test_live.py follows them
@@ -52,6 +54,8 @@ def explore(
         settings = {**UNLIMITED, **({"database_url": database} if database else {})}
         with serving(data_dir, **settings) as served:
             keys = asyncio.run(_keys(Settings(data_dir=data_dir, **settings)))  # type: ignore[arg-type]
+            with urlopen(f"{served.url}/api/openapi.json", timeout=PATIENCE) as document:  # noqa: S310 - our own server
+                document.read()  # built at the first request, for which schemathesis would wait 10 s alone
             return [_run(served.url, who, keys[who], examples, seed, phases) for who in identities]
 
 
