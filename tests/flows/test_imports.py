@@ -35,10 +35,10 @@ COMMAND = "import json, sys; from refract.cli.commands import Commands; Commands
 HEAVY = {"alembic", "duckdb", "numpy", "datasketches", "trafilatura", "ua_parser", "pyarrow", "asyncpg", "asyncmy", "typer", "redis"}
 NEVER = {
     "redirect": HEAVY
-    | {"fastapi", "httpx", "refract.app", "refract.migrations", "refract.work", "refract.jobs.worker", "refract.analytics.ingest"},
+    | {"fastapi", "httpx", "refract.app", "refract.migrations.tables", "refract.work", "refract.jobs.worker", "refract.analytics.ingest"},
     "worker": HEAVY | {"fastapi", "jinja2", "segno", "refract.app", "refract.redirect.lane", "refract.redirect.follow"},
-    "web": HEAVY | {"refract.work", "refract.migrations"},
-    "all": HEAVY | {"refract.migrations"},
+    "web": HEAVY | {"refract.work", "refract.migrations.tables"},
+    "all": HEAVY | {"refract.migrations.tables"},
 }
 ALWAYS = {
     "redirect": {"refract.redirect.lane"},

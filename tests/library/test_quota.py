@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
-from refract.identity.models import AuditEntry, User
+from refract.identity.models import AuditEntry, Scope, User
 from refract.jobs.worker import Worker
 from refract.library import quota
 from refract.library.models import Item
@@ -116,6 +116,11 @@ async def test_without_a_model_nothing_is_charged(rt: Runtime, save: Save) -> No
         assert await session.scalar(select(func.count()).select_from(LedgerEntry)) == 0
 
 
+async def _allow_settings(rt: Runtime, asking: AsyncClient, user: User) -> None:
+    async with rt.db.write() as session:
+        asking.headers.update(by_key(await make.key(session, rt, user, *make.READ_WRITE, Scope.ACCOUNT)))
+
+
 def _shown_quota(page: str) -> tuple[str, str] | None:
     found = re.search(r'<progress[^>]* max="(\d+)" value="(\d+)"', page)
     return (found[2], found[1]) if found else None
@@ -125,6 +130,7 @@ def _shown_quota(page: str) -> tuple[str, str] | None:
 @pytest.mark.parametrize("given", [{**NOWHERE, "quota_free": 2}])
 async def test_the_settings_show_the_budget_and_what_it_went_to(rt: Runtime, as_ada: AsyncClient, ada: User) -> None:
     as_ada.headers["Accept"] = "text/html"
+    await _allow_settings(rt, as_ada, ada)
     assert _shown_quota((await as_ada.get("/app/settings")).text) == ("0", "2")
     for thought in ("First <b>thought</b>", "Second thought", "Third thought"):
         await as_ada.post("/api/v1/items", json={"text": thought})
@@ -147,7 +153,8 @@ async def test_the_settings_show_the_budget_and_what_it_went_to(rt: Runtime, as_
 
 
 @on_sqlite
-async def test_without_a_model_there_is_no_budget_to_show(as_ada: AsyncClient) -> None:
+async def test_without_a_model_there_is_no_budget_to_show(rt: Runtime, as_ada: AsyncClient, ada: User) -> None:
+    await _allow_settings(rt, as_ada, ada)
     page = (await as_ada.get("/app/settings", headers={"Accept": "text/html"})).text
 
     assert "No model is set up here" in page

@@ -46,7 +46,7 @@ async def test_a_link_has_everything_that_was_asked_for(rt: Runtime, clock: Manu
         "destination": "https://EXAMPLE.com/Ä?q=1", "title": "Road map", "notes": "2027\nand on", "tags": ["Engineering Tools", "plan"],
         "redirect_status": 308, "visibility": "secure", "status": "active", "expires_at": "2026-06-04T12:00:00Z",
         "created_at": "2026-06-01T12:00:00Z", "updated_at": "2026-06-01T12:00:00Z", "total_clicks": 0, "bot_clicks": 0,
-        "last_clicked_at": None, "flagged": False, "forward_query": True, "version": 1,
+        "last_clicked_at": None, "flagged": False, "flag_reason": None, "forward_query": True, "version": 1,
         "owners": [
             {"user_id": str(ada.id), "name": "Ada", "email": "ada@example.com", "primary": True, "added_at": "2026-06-01T12:00:00Z"}
         ],

@@ -33,8 +33,8 @@ async def prepare(settings: Settings) -> None:
         _announce(settings)
         return
     await prepare_database(settings)
-    _announce(settings)
     async with running(settings) as rt:
+        _announce(settings)  # only once the secret and the database can be used
         await _greet(rt)
 
 
