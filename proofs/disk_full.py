@@ -157,7 +157,10 @@ async def judge(report: Report, rt: Runtime, made: Site, records: list[Record], 
     )
     report.bar("ready again after", checker.spread(watch.ready_again), "≤ 5 s", held=max(watch.ready_again) <= 5.0, timed=True)
     report.none("figures that do not add up", len(figures.drift))
-    report.none("tracebacks in the log", made.log.count("Traceback"))
+    tracebacks = [line for line in made.log.splitlines() if "Traceback" in line]
+    report.none("tracebacks in the log", len(tracebacks))
+    for line in tracebacks[:3]:
+        report.note(f"{line[:200]} … {line[-600:]}")
     told = "adds up" in verify.stdout and f"{figures.not_kept:,}" in verify.stdout
     report.bar("refract verify", f"exit {verify.returncode}", "exit 0, names them", held=verify.returncode == 0 and told)
     report.notes += [line.strip() for line in verify.stdout.splitlines()] if not told else []

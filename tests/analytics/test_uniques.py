@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import event, select
 
 from refract.analytics import closing, salts, sketches, stats
 from refract.analytics.frames import LINK_CLICK, frame
@@ -18,6 +18,7 @@ from refract.analytics.sketches import Sketch
 from refract.analytics.spool import Spool
 from refract.analytics.stats import Counts, Question
 from refract.core.clock import ManualClock
+from refract.core.errors import StoreFull
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links.models import LinkTotals
@@ -163,6 +164,24 @@ async def test_a_salt_is_shared_for_48_hours_and_then_destroyed(rt: Runtime, clo
     async with rt.db.read() as session:
         (row,) = (await session.scalars(select(VisitorSalt))).all()
         assert row.created_at == clock.now()
+
+
+async def test_a_salt_that_was_not_committed_is_not_used(rt: Runtime, clock: ManualClock) -> None:
+    """The finding: after a commit that failed on a full disk, the ingester used a salt that nobody else would ever know."""
+    day = start_of(DAY, second_of(clock.now()))
+    known = Salts(rt)
+
+    def fail(_connection: object) -> None:
+        raise StoreFull
+
+    event.listen(rt.db.engine.sync_engine, "commit", fail)
+    try:
+        with pytest.raises(StoreFull):
+            await known.of({day})
+    finally:
+        event.remove(rt.db.engine.sync_engine, "commit", fail)
+
+    assert await known.of({day}) == await Salts(rt).of({day})
 
 
 async def test_nobody_uses_a_salt_that_is_due_to_go(rt: Runtime, clock: ManualClock) -> None:

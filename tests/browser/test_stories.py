@@ -69,7 +69,7 @@ async def test_names_owners_and_history_on_the_page_of_a_link(visit: Visit) -> N
     await expect(visit.page.locator("#names")).to_contain_text("/tickets")
 
     await visit.page.get_by_label("Email of another owner").fill("nobody@example.com")
-    await visit.page.locator("#owners").get_by_role("button", name="Add").click()
+    await visit.page.locator("#owners").get_by_role("button", name="Invite").click()
     await expect(visit.page.locator("#wrong-owner")).to_be_visible()
     await expect(visit.page.get_by_label("Email of another owner")).to_have_value("nobody@example.com")
     visit.complaints.clear()  # the answer's status, which is the refusal

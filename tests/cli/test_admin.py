@@ -22,7 +22,7 @@ def test_people_from_the_terminal(tmp_path: Path) -> None:
     outside = Outside(data)
     ada = outside.write(lambda session, rt: make.person(session, rt, "ada"))
     assert admin("promote", "ADA@example.com") == (0, "Ada is an administrator now.\n")
-    assert admin("suspend", str(ada.id)) == (0, "Ada is suspended.\n")
+    assert admin("suspend", str(ada.id)) == (0, "Ada is suspended, links and lists are on hold.\n")
     code, said = admin("list", "ada@")
     assert (code, "suspended" in said, "admin" in said) == (0, True, True)
     assert admin("restore", "ada@example.com")[0] == 0

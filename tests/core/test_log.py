@@ -1,10 +1,12 @@
-"""Logs never hold a secret, whatever name it goes under."""
+"""Logs never hold a secret, whatever name it goes under, and no traceback for a connection that broke."""
 
+import logging
+import sys
 from typing import Any
 
 import pytest
 
-from refract.core.log import redact
+from refract.core.log import _shorten_lost_connections, redact
 from refract.identity.keys import make_key
 
 KEY = make_key()
@@ -31,3 +33,13 @@ def test_secrets_are_hidden(event: dict[str, Any]) -> None:
 
 def test_what_is_not_secret_stays() -> None:
     assert redact(None, "info", {"event": "started", "port": 8000, "key_prefix": "refract_4fG7h2Kq"})["port"] == 8000
+
+
+def test_a_lost_connection_is_one_line() -> None:
+    try:
+        raise ConnectionError("gone")
+    except ConnectionError:
+        record = logging.LogRecord("refract.core.engines.MovingPool", logging.ERROR, "", 1, "Exception during reset", (), sys.exc_info())
+
+    assert _shorten_lost_connections(record)
+    assert (record.levelname, record.getMessage(), record.exc_info) == ("WARNING", "connection_lost: gone", None)

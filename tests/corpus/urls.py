@@ -287,7 +287,6 @@ LOOPS: list[str] = [
     "https://go.test/x",
     "http://GO.TEST/x",
     "http://go.test./x",
-    "http://go.test:8080/x",
     "http://go%2etest/x",
     "http://ｇｏ．ｔｅｓｔ/x",
     "http://go\u3002test/x",

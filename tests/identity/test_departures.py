@@ -4,6 +4,7 @@ The finding: sessions slid to 90 days and nothing asked the issuer again, so som
 signed in; and a deleted account was made anew by the next sign-in, or by the next call with a still valid token.
 """
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -82,7 +83,7 @@ async def test_a_deleted_account_does_not_come_back_by_token_or_sign_in(rt: Runt
     async with rt.db.read() as session:
         assert await session.scalar(select(func.count()).select_from(User)) == 1
     kept = await dump(rt)
-    assert "ada" not in kept
+    assert not re.search(r"\bada\b", kept)  # within a digest the letters may stand by chance
 
 
 async def test_an_administrator_lists_and_allows(rt: Runtime, client: AsyncClient, clock: ManualClock) -> None:

@@ -114,7 +114,7 @@ async def test_an_entry_is_pending_at_the_end_and_says_whether_it_is_a_duplicate
 TYPED = [
     ("example.com/page", "https://example.com/page", "https://example.com/page"),
     ("  http://Example.com:80/a//b/?b=2&a=1&utm_medium=x&gclid=1&fbclid=2#f ", None, "http://example.com/a//b?a=1&b=2"),
-    ("https://münchen.example/ä", None, "https://xn--mnchen-3ya.example/%C3%A4"),
+    ("https://münchen.example/ä", "https://xn--mnchen-3ya.example/ä", "https://xn--mnchen-3ya.example/%C3%A4"),
     ("https://example.com/{a}?q={b}", None, "https://example.com/%7Ba%7D?q=%7Bb%7D"),
 ]
 

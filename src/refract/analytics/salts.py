@@ -1,8 +1,8 @@
 """The secret of each day that makes its visitors countable. Once it is destroyed, nobody can tell whose hash was whose."""
 
 import secrets
-from datetime import timedelta
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
 
 from sqlalchemy import delete, select, update
 
@@ -15,12 +15,19 @@ LIFETIME: Final = timedelta(hours=48)
 SALT_BYTES: Final = 32
 
 
+class KnownSalt(NamedTuple):
+    """A salt that is in the database."""
+
+    salt: bytes
+    created_at: datetime
+
+
 class Salts:
     """The salts this process has asked for, forgotten when they are due to be destroyed."""
 
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
-        self._known: dict[int, VisitorSalt] = {}
+        self._known: dict[int, KnownSalt] = {}
 
     async def of(self, days: set[int]) -> dict[int, bytes]:
         """The salt of each UTC day. The first process to ask makes it, for all others too.
@@ -41,8 +48,8 @@ class Salts:
             await session.execute(delete(VisitorSalt).where(*expired).execution_options(synchronize_session=False))
             await insert_or_skip(session, VisitorSalt.__table__, fresh)  # type: ignore[arg-type]
             found = await session.scalars(select(VisitorSalt).where(VisitorSalt.day.in_([moment_of(day) for day in days])))
-            for row in found.all():
-                self._known[int(row.day.timestamp())] = row
+            asked = {int(row.day.timestamp()): KnownSalt(row.salt, row.created_at) for row in found.all()}
+        self._known |= asked  # only once they are committed: on a full disk they are not
 
 
 async def destroy_old(rt: Runtime) -> int:

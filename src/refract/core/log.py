@@ -37,6 +37,15 @@ def _clean(value: Any) -> Any:
     return value
 
 
+def _shorten_lost_connections(record: logging.LogRecord) -> bool:
+    """Log a pooled connection that broke as one warning: SQLAlchemy adds a traceback that says no more."""
+    if record.exc_info and record.name.endswith("Pool") and isinstance(record.exc_info[1], Exception):
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        record.msg = f"connection_lost: {record.exc_info[1]}"[:300]
+        record.args, record.exc_info = (), None
+    return True
+
+
 def configure_logging(settings: Settings) -> None:
     """Send our own events and those of libraries through one renderer to standard error."""
     text = settings.log_format == "text" or (settings.log_format == "auto" and sys.stderr.isatty())
@@ -61,6 +70,7 @@ def configure_logging(settings: Settings) -> None:
             foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
         )
     )
+    handler.addFilter(_shorten_lost_connections)
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.log_level.upper())

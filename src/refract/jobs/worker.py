@@ -252,12 +252,15 @@ class Worker:
     async def _settle(self, claim: Claim, outcome: Outcome) -> bool:
         """Write the outcome down; when the database is away, for as long as the lease may still be ours."""
         pause = 0.1
+        errors = self._errors.setdefault("settle", ErrorThrottle(self._log, "job_not_settled"))
         while True:
             try:
                 async with self._rt.db.write() as session:
-                    return await leases.settle(session, self._rt, claim, outcome)
-            except Unavailable as error:
-                self._log.warning("job_not_settled", reason=error.message)
+                    settled = await leases.settle(session, self._rt, claim, outcome)
+                errors.clear()
+                return settled
+            except Unavailable as exc:
+                errors.report(exc)
                 if self._rt.clock.monotonic() - claim.renewed_at >= self._rt.settings.job_lease_seconds:
                     return False
             await asyncio.sleep(pause)

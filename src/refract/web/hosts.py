@@ -28,7 +28,7 @@ class HostCount(Malformed):
 
 
 class MisdirectedRequest(RefractError):
-    """This installation does not answer for the host "{host}". Its address is {public_url}."""
+    """This installation does not answer for the host of this request. Its address is {public_url}."""
 
     status = 421
 
@@ -67,7 +67,7 @@ class AcceptedHosts:
             return None if not named and scope["http_version"] == "1.0" else HostCount()
         if self.accepts(named[0]) or scope["path"] in EXEMPT_PATHS:
             return None
-        return MisdirectedRequest(host=named[0][:100].decode("latin-1"), public_url=self._public_url)
+        return MisdirectedRequest(public_url=self._public_url)
 
 
 def accepted_hosts(rt: Runtime) -> AcceptedHosts:
