@@ -1,6 +1,7 @@
 """A restored backup revives nothing that was revoked or erased since (security findings, "Low": no list of erasures to replay)."""
 
 import json
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,12 +11,14 @@ from sqlalchemy import func, select
 from refract.admin import service as admin
 from refract.admin.parts import PARTS
 from refract.admin.schemas import Links, PersonPatch
-from refract.core.db import Database
+from refract.core.clock import ManualClock
+from refract.core.db import Database, ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
-from refract.identity import audit, keys
+from refract.identity import audit, keys, tombstones
+from refract.identity.errors import AccountBarred
 from refract.identity.jobs import log_revocations
-from refract.identity.models import User, UserStatus
+from refract.identity.models import AccountTombstone, User, UserStatus
 from refract.identity.payloads import LogRevocations
 from refract.identity.revocation_log import append_revocations, log_path, read_log
 from refract.identity.sessions import begin_session, find_session
@@ -64,7 +67,7 @@ async def test_keys_sessions_and_people_stay_revoked(rt: Runtime, elsewhere: tup
         assert await find_session(session, other, cookie) is None
     replayed = await replay_revocations(other, [log_path(rt.settings)])
 
-    assert replayed == (1, 1, 2)
+    assert replayed == (1, 1, 2, 2, 0)
     async with db.read() as session:
         assert await keys.find_by_key(session, clear, rt.clock.now()) is None
         assert await keys.find_by_key(session, kept, rt.clock.now()) is not None
@@ -75,7 +78,7 @@ async def test_keys_sessions_and_people_stay_revoked(rt: Runtime, elsewhere: tup
         assert (await session.get_one(Link, left.id)).destination == "https://erased.invalid/"
         assert (await session.get_one(Link, passed.id)).destination == passed.destination
         assert list(await session.scalars(select(LinkOwner.user_id).where(LinkOwner.link_id == passed.id))) == [root.id]
-    assert await replay_revocations(other) == (0, 0, 0)  # its own list knows by now
+    assert await replay_revocations(other) == (0, 0, 0, 0, 0)  # its own list knows by now
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -93,9 +96,113 @@ async def test_a_person_let_in_again_stays_in_and_a_torn_line_is_no_line(rt: Run
     assert await append_revocations(rt) == 1
 
     assert read_log(path)["person", mal.id].state == "active"
-    assert await replay_revocations(rt) == (0, 0, 0)
+    assert await replay_revocations(rt) == (0, 0, 0, 0, 0)
     assert "mal@" not in path.read_text()
     assert json.loads(path.read_text().splitlines()[0])["subject"] == "person"
     assert path.stat().st_mode & 0o077 == 0
     with pytest.raises(ReplayListAbsent):
         await replay_revocations(rt, [path.with_name("absent")])
+
+
+async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_stays_one_no_more(
+    rt: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path
+) -> None:
+    """Also somebody whom the backup has never seen; and an administrator's later word counts, in both directions."""
+    async with rt.db.write() as session:
+        root, dem, dora = [await make.admin(session, rt, name) for name in ("root", "dem", "dora")]
+        people = {name: await make.person(session, rt, name) for name in ("eve", "back", "was")}
+        was_barred = await _delete(session, rt, root, people["was"])
+    file = tmp_path / "backup.zip"
+    await back_up(rt.settings, rt.db, file, NOW, silent)
+
+    async with rt.db.write() as session:
+        people["late"] = await make.person(session, rt, "late")
+        for name in ("eve", "late"):
+            await _delete(session, rt, root, people[name])
+        allowed = await _delete(session, rt, root, people["back"])
+        for one in (dem, dora):
+            await admin.change_person(session, rt, root, one.id, PersonPatch(role="user"))
+    await append_revocations(rt)
+    async with rt.db.write() as session:
+        for tombstone in (allowed, was_barred):
+            await admin.allow_barred(session, rt, root, tombstone)
+        await admin.change_person(session, rt, root, dora.id, PersonPatch(role="admin"))
+    await append_revocations(rt)
+    assert await append_revocations(rt) == 0
+    assert "eve" not in log_path(rt.settings).read_text()
+
+    settings, db = elsewhere
+    await restore(settings, db, file, silent)
+    other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
+    assert await replay_revocations(other, [log_path(rt.settings)]) == (0, 0, 2, 2, 1)
+
+    for name, barred in {"eve": True, "late": True, "back": False, "was": False}.items():
+        async with db.read() as session:
+            assert await _is_barred(session, other, name) is barred, name
+    async with db.read() as session:
+        roles = [(await session.get_one(User, one.id)).role for one in (root, dem, dora)]
+    assert roles == ["admin", "user", "admin"]
+    assert await replay_revocations(other) == (0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+async def test_a_restored_database_that_was_not_brought_up_to_date_takes_nothing_back(
+    rt: Runtime, elsewhere: tuple[Settings, Database], clock: ManualClock, tmp_path: Path
+) -> None:
+    """Restored by other means, say: the list beside it says what was suspended and barred, and goes on saying so."""
+    async with rt.db.write() as session:
+        root = await make.admin(session, rt)
+        mal, eve = [await make.person(session, rt, name) for name in ("mal", "eve")]
+        await admin.change_person(session, rt, root, mal.id, PersonPatch(status="suspended"))
+        await admin.change_person(session, rt, root, mal.id, PersonPatch(status="active"))
+    file = tmp_path / "backup.zip"
+    await back_up(rt.settings, rt.db, file, NOW, silent)
+    clock.advance(60)
+    async with rt.db.write() as session:
+        late = await make.person(session, rt, "late")
+        for one in (mal, late):
+            await admin.change_person(session, rt, root, one.id, PersonPatch(status="suspended"))
+        await _delete(session, rt, root, eve)
+    await append_revocations(rt)
+
+    settings, db = elsewhere
+    await restore(settings, db, file, silent)
+    other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
+    log_path(settings).parent.mkdir(exist_ok=True)
+    shutil.copy(log_path(rt.settings), log_path(settings))
+    assert await append_revocations(other) == 0
+
+    assert await replay_revocations(other) == (0, 1, 1, 1, 0)
+    states = {key: entry.state for key, entry in read_log(log_path(settings)).items()}
+    assert states == {
+        ("person", mal.id): "suspended", ("person", late.id): "suspended", ("person", eve.id): "deleted", ("ban", eve.id): "barred",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+async def test_of_several_lists_the_newest_line_counts(rt: Runtime, clock: ManualClock, tmp_path: Path) -> None:
+    async with rt.db.write() as session:
+        root, mal = await make.admin(session, rt), await make.person(session, rt, "mal")
+        await admin.change_person(session, rt, root, mal.id, PersonPatch(status="suspended"))
+    await append_revocations(rt)
+    old = shutil.copy(log_path(rt.settings), tmp_path / "old.jsonl")
+    clock.advance(60)
+    async with rt.db.write() as session:
+        await admin.change_person(session, rt, root, mal.id, PersonPatch(status="active"))
+    await append_revocations(rt)
+
+    assert await replay_revocations(rt, [old]) == (0, 0, 0, 0, 0)
+
+
+async def _delete(session: WriteSession, rt: Runtime, by: User, user: User) -> int:
+    """Delete an account and return the id of its tombstone."""
+    await admin.delete_person(session, rt, by, user.id, PARTS, links=Links.DELETE, heir_id=None)
+    return (await session.scalars(select(AccountTombstone.id).where(AccountTombstone.user_id == user.id))).one()
+
+
+async def _is_barred(session: ReadSession, rt: Runtime, name: str) -> bool:
+    try:
+        await tombstones.check(session, rt, "https://id.test", name)
+    except AccountBarred:
+        return True
+    return False

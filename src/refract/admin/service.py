@@ -12,6 +12,7 @@ from refract.identity.errors import AccountNotFound, HeirNeeded
 from refract.identity.leaving import delete_account, keep_an_administrator
 from refract.identity.models import User, UserRole, UserStatus
 from refract.identity.parts import Leaving, Part
+from refract.identity.revocation_log import ALLOWED_ACTION
 from refract.jobs import queries as jobs
 from refract.jobs.models import Job
 from refract.links.blocking import forget_everything
@@ -71,7 +72,7 @@ async def retry_job(session: WriteSession, rt: Runtime, by: User, job_id: int) -
 async def allow_barred(session: WriteSession, rt: Runtime, by: User, tombstone_id: int) -> None:
     """Let somebody sign up again whose account was deleted. Raises `BarredNotFound`."""
     tombstone = await tombstones.remove(session, tombstone_id)
-    await audit.note(session, rt, "account.allowed", actor=by, target=str(tombstone.user_id))
+    await audit.note(session, rt, ALLOWED_ACTION, actor=by, target=str(tombstone.user_id))
 
 
 async def _live(session: WriteSession, user_id: int) -> User:

@@ -10,18 +10,21 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from refract import migrations
 from refract.analytics.spool_reader import has_ingester, spools
 from refract.cli.common import command_settings, on_data, read_secret
 from refract.cli.options import DataDir
 from refract.core.clock import SystemClock
 from refract.core.configuring import load_settings
 from refract.core.db import Database
-from refract.core.errors import Conflict
+from refract.core.errors import Conflict, RefractError
 from refract.core.settings import Settings
+from refract.core.text import count_noun
+from refract.identity.revocation_log import append_revocations
 from refract.transfer import backup as backups
 from refract.transfer.manifest import Manifest
 from refract.transfer.move import move as carry
-from refract.transfer.replay import replay_revocations
+from refract.transfer.replay import Replayed, check_lists, replay_revocations
 from refract.transfer.restore import restore as restore_backup
 
 Result = TypeVar("Result")
@@ -133,8 +136,11 @@ def restore(
         lacks = ", without archived clicks" if manifest.without_archive else ""
         typer.echo(f"{path} is whole: {rows}{lacks}, made {manifest.made_at} by {manifest.version}.")
         return
+    check_lists(replay or ())
     settings = command_settings(data_dir, creates=True)
     demand_silence(settings)
+    if again:
+        _keep_revocations(settings)
 
     async def run(db: Database) -> Manifest:
         with showing("Restoring") as told:
@@ -143,9 +149,31 @@ def restore(
     manifest = on(settings, run)
     replayed = on_data(settings, lambda rt: replay_revocations(rt, replay or ()))
     typer.echo(f"Restored {manifest.rows:,} rows of {len(manifest.tables)} tables; every table is as it was at {manifest.made_at}.")
-    typer.echo(
-        f"Since then: {replayed.keys} keys revoked, {replayed.suspended} people suspended, {replayed.deleted} accounts deleted again."
-    )
+    typer.echo(f"Since then: {_describe(replayed)}.")
     typer.echo("Sessions and sign-in links are not restored: everyone signs in again.")
     if manifest.without_archive:
         typer.echo(f"Archived clicks are not part of it: copy their files to {settings.effective_archive_dir}.")
+
+
+def _keep_revocations(settings: Settings) -> None:
+    """Bring the list of revocations up to date before the database that knows of them is emptied.
+
+    A database that cannot be read may be the reason for the restore, so that is said and no more.
+    """
+    try:
+        if on(settings, migrations.examine).revision is not None:
+            on_data(settings, append_revocations)
+    except RefractError as exc:
+        problem = "What was revoked here could not be added to the list of revocations: only what workers wrote there counts."
+        typer.secho(f"{problem} {exc}", fg="yellow", err=True)
+
+
+def _describe(replayed: Replayed) -> str:
+    """Return the counts of what was done again."""
+    done = [
+        f"{count_noun(replayed.keys, 'key')} revoked",
+        f"{count_noun(replayed.suspended, 'person', 'people')} suspended",
+        f"{count_noun(replayed.deleted, 'account')} deleted",
+        f"{count_noun(replayed.barred, 'person', 'people')} barred",
+    ]
+    return f"{', '.join(done)} and {count_noun(replayed.demoted, 'administrator')} demoted again"

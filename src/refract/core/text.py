@@ -21,6 +21,11 @@ def shown(text: str, most: int = 60) -> str:
     return printable if len(printable) <= most else f"{printable[:most]}…"
 
 
+def count_noun(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: "1 key", "1,200 keys", "2 people"."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def unescape_html(text: str) -> str:
     """Replace character references. `html.unescape` raises ValueError about a number of several thousand digits."""
     return html.unescape(_ENDLESS_NUMBER.sub("\ufffd", text)) if "&" in text else text

@@ -41,13 +41,17 @@ async def delete_account(session: WriteSession, rt: Runtime, leaving: Leaving, p
     await enqueue(session, rt, FinishLeaving(user_id=user.id), run_at=rt.clock.now() + AFTERWARDS, share=MAINTENANCE)
 
 
-async def delete_restored(session: WriteSession, rt: Runtime, user_id: int, parts: Sequence[Part], *, heir_id: int | None) -> bool:
-    """Delete an account that a restored backup brought back. Return False if the backup does not hold it."""
+async def delete_restored(
+    session: WriteSession, rt: Runtime, user_id: int, parts: Sequence[Part], *, heir_id: int | None, bar: bool
+) -> bool:
+    """Delete an account that a restored backup brought back, and `bar` its person. Return False if the backup does not hold it."""
     user = await session.get(User, user_id, with_for_update=True)
     if user is None or user.status == UserStatus.DELETED:
         return False
     heir = await session.get(User, heir_id) if heir_id is not None else None
     await _erase(session, rt, Leaving(user, heir), parts)
+    if bar:
+        await tombstones.add(session, rt, user)
     _forget(user)
     await session.flush()
     await audit.note(session, rt, DELETED_ACTION, target=str(user_id), detail=str(heir_id) if heir else None)

@@ -1,13 +1,15 @@
 """The list of revocations beside the database, which a restored backup is brought up to date with.
 
-A backup is older than the revocations that followed it. Each revoked key and each suspended or erased account therefore leaves a line in
-`revocations.jsonl`, in the directory of archived clicks, which all workers share. Lines are only ever added. They hold ids, no names.
+A backup is older than the revocations that followed it. Each revoked key, each suspended, erased or barred account and each administrator
+who is one no more therefore leaves a line in `revocations.jsonl`, in the directory of archived clicks, which all workers share. Lines are
+only ever added. They hold ids and keyed digests, no names.
 """
 
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -16,55 +18,79 @@ from sqlalchemy import select
 from refract.core.db import ReadSession
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
-from refract.identity.models import ApiKey, AuditEntry, KeyStatus, User, UserStatus
+from refract.identity.models import AccountTombstone, ApiKey, AuditEntry, KeyStatus, User, UserRole, UserStatus
 
 LOG_NAME: Final = "revocations.jsonl"
 DELETED_ACTION: Final = "account.deleted"
-REVOKING_ACTIONS: Final = frozenset({"key.revoked", "status.changed", DELETED_ACTION})
+ALLOWED_ACTION: Final = "account.allowed"
+_STATUS_ACTION: Final = "status.changed"
+_ROLE_ACTION: Final = "role.changed"
+REVOKING_ACTIONS: Final = frozenset({"key.revoked", _STATUS_ACTION, _ROLE_ACTION, DELETED_ACTION, ALLOWED_ACTION})
 """Lines of the audit log after which the list is brought up to date."""
 
-State = Literal["revoked", "suspended", "active", "deleted"]
+Subject = Literal["key", "person", "ban", "role"]
+State = Literal["revoked", "suspended", "active", "deleted", "barred", "allowed", "demoted", "promoted"]
+_FINAL: Final = frozenset({"revoked", "deleted", "allowed"})
+_Key = tuple[Subject, int]
 
 
 class Revocation(NamedTuple):
-    """The state of one key or account. `heir` is who took over the links of a deleted one."""
+    """The state of one key, account, ban or role; all but a key are known by the id of the account.
 
-    subject: Literal["key", "person"]
+    `heir` is who took over the links of a deleted account, `digest` is who may not sign up again.
+    """
+
+    subject: Subject
     id: int
     state: State
     heir: int | None = None
+    digest: str | None = None
+    at: str = ""
+
+    @property
+    def key(self) -> _Key:
+        return self.subject, self.id
+
+    @property
+    def moment(self) -> datetime:
+        return datetime.fromisoformat(self.at)
 
 
 def log_path(settings: Settings) -> Path:
     return settings.effective_archive_dir / LOG_NAME
 
 
-def read_log(path: Path) -> dict[tuple[str, int], Revocation]:
-    """Return the last state of each key and account in the list; a line that was cut off is no line."""
-    found: dict[tuple[str, int], Revocation] = {}
+def read_log(*paths: Path) -> dict[_Key, Revocation]:
+    """Return the last state of each subject in the lists; a line that was cut off is no line."""
+    found: dict[_Key, Revocation] = {}
+    for entry in sorted((entry for path in paths for entry in _read_lines(path)), key=lambda entry: entry.moment):
+        known = found.get(entry.key)
+        if known is None or known.state not in _FINAL:
+            found[entry.key] = entry
+    return found
+
+
+def _read_lines(path: Path) -> Iterator[Revocation]:
     for line in path.read_bytes().splitlines() if path.is_file() else ():
         try:
             told: dict[str, Any] = json.loads(line)
         except ValueError:
             continue
-        entry = Revocation(told["subject"], int(told["id"]), told["state"], told.get("heir"))
-        known = found.get(entry[:2])
-        if known is None or known.state not in ("revoked", "deleted"):
-            found[entry[:2]] = entry
-    return found
+        yield Revocation(told["subject"], int(told["id"]), told["state"], told.get("heir"), told.get("digest"), told["at"])
 
 
 async def append_revocations(rt: Runtime) -> int:
     """Add what the database knows and the list does not. Return how many lines were added."""
     async with rt.db.read() as session:
-        now = [entry async for entry in _current(session)]
+        audited = await _read_audit(session)
+        revoked = [entry async for entry in _revoked(session, audited)]
     path = log_path(rt.settings)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "rb+", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # two workers must not both add a line
-        news = list(_news(read_log(path), now))
+        news = list(_news(read_log(path), revoked, _lifted(audited)))
         at = rt.clock.now().isoformat()
-        lines = [json.dumps({"at": at, **entry._asdict()}) for entry in news]
+        lines = [json.dumps(entry._replace(at=at)._asdict()) for entry in news]
         file.write(_tail(file) + "".join(f"{line}\n" for line in lines).encode())
         os.fsync(file.fileno())
     return len(news)
@@ -76,22 +102,56 @@ def _tail(file: Any) -> bytes:
     return b"\n" if size and os.pread(file.fileno(), 1, size - 1) != b"\n" else b""
 
 
-def _news(known: dict[tuple[str, int], Revocation], now: Iterable[Revocation]) -> Iterator[Revocation]:
-    suspended = {key for key, entry in known.items() if entry.state == "suspended"}
-    for entry in now:
-        suspended.discard(entry[:2])
-        if entry[:2] not in known or known[entry[:2]].state != entry.state:
+def _news(known: dict[_Key, Revocation], revoked: Iterable[Revocation], lifted: Iterable[Revocation]) -> Iterator[Revocation]:
+    for entry in revoked:
+        before = known.get(entry.key)
+        if before is None or (before.state != entry.state and before.state not in _FINAL):
             yield entry
-    for _, user_id in sorted(suspended):
-        yield Revocation("person", user_id, "active")
+    for entry in lifted:
+        before = known.get(entry.key)
+        if before is not None and before.state in ("suspended", "barred", "demoted") and entry.moment >= before.moment:
+            yield entry
 
 
-async def _current(session: ReadSession) -> Any:
+async def _read_audit(session: ReadSession) -> dict[tuple[str, int], AuditEntry]:
+    """Return the last line of each action about each account."""
+    told = (AuditEntry.action.in_((_STATUS_ACTION, _ROLE_ACTION, DELETED_ACTION, ALLOWED_ACTION)), AuditEntry.target.is_not(None))
+    lines = await session.scalars(select(AuditEntry).where(*told).order_by(AuditEntry.at, AuditEntry.id))
+    return {(line.action, int(line.target or 0)): line for line in lines}
+
+
+async def _revoked(session: ReadSession, audited: dict[tuple[str, int], AuditEntry]) -> AsyncIterator[Revocation]:
+    """Yield what is revoked now."""
     for key_id in await session.scalars(select(ApiKey.id).where(ApiKey.status == KeyStatus.REVOKED).order_by(ApiKey.id)):
         yield Revocation("key", key_id, "revoked")
-    deleted = select(AuditEntry.target, AuditEntry.detail).where(AuditEntry.action == DELETED_ACTION)
-    heirs = {row.target: int(row.detail) for row in await session.execute(deleted) if row.detail}
     gone = select(User.id, User.status).where(User.status != UserStatus.ACTIVE).order_by(User.id)
     for row in await session.execute(gone):
-        state: State = "deleted" if row.status == UserStatus.DELETED else "suspended"
-        yield Revocation("person", row.id, state, heirs.get(str(row.id)) if state == "deleted" else None)
+        if row.status == UserStatus.DELETED:
+            line = audited.get((DELETED_ACTION, row.id))
+            yield Revocation("person", row.id, "deleted", int(line.detail) if line and line.detail else None)
+        else:
+            yield Revocation("person", row.id, "suspended")
+    for tombstone in await session.scalars(select(AccountTombstone).order_by(AccountTombstone.id)):
+        yield Revocation("ban", tombstone.user_id, "barred", digest=tombstone.digest)
+    for (action, user_id), line in audited.items():
+        if action == _ROLE_ACTION and _first_word(line) == UserRole.USER:
+            yield Revocation("role", user_id, "demoted")
+
+
+def _lifted(audited: dict[tuple[str, int], AuditEntry]) -> Iterator[Revocation]:
+    """Yield what was given back, by the audit log.
+
+    The state alone would not do: in a restored database everybody is active whom the list knows as suspended since.
+    """
+    for (action, user_id), line in audited.items():
+        at = line.at.isoformat()
+        if action == ALLOWED_ACTION:
+            yield Revocation("ban", user_id, "allowed", at=at)
+        elif action == _STATUS_ACTION and line.detail == UserStatus.ACTIVE:
+            yield Revocation("person", user_id, "active", at=at)
+        elif action == _ROLE_ACTION and _first_word(line) == UserRole.ADMIN:
+            yield Revocation("role", user_id, "promoted", at=at)
+
+
+def _first_word(line: AuditEntry) -> str:
+    return (line.detail or "").partition(",")[0]  # "user, by setting"

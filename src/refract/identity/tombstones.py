@@ -3,7 +3,9 @@
 Erasing somebody keeps a digest of (issuer, subject), keyed by the installation's secret, and nothing else of them.
 """
 
-from sqlalchemy import select
+from collections.abc import Iterable
+
+from sqlalchemy import delete, func, select
 
 from refract.core.db import ReadSession, WriteSession
 from refract.core.page import Cursors, Page, after
@@ -23,10 +25,24 @@ async def add(session: WriteSession, rt: Runtime, user: User) -> None:
     """Bar the provider's account behind `user`. Accounts of the terminal are made by the operator alone."""
     if user.issuer == LOCAL_ISSUER:
         return
-    digest = _digest(rt, user.issuer, user.subject)
+    await bar_digest(session, rt, user.id, _digest(rt, user.issuer, user.subject))
+
+
+async def bar_digest(session: WriteSession, rt: Runtime, user_id: int, digest: str) -> None:
+    """Bar whom `digest` stands for, if they are not barred yet."""
     if await _find(session, digest) is None:
-        session.add(AccountTombstone(id=rt.ids.next_id(), digest=digest, user_id=user.id, created_at=rt.clock.now()))
+        session.add(AccountTombstone(id=rt.ids.next_id(), digest=digest, user_id=user_id, created_at=rt.clock.now()))
         await session.flush()
+
+
+async def lift_bans(session: WriteSession, user_ids: Iterable[int]) -> None:
+    """Let those sign up again whose accounts these were."""
+    await session.execute(delete(AccountTombstone).where(AccountTombstone.user_id.in_(user_ids)))
+
+
+async def count_tombstones(session: ReadSession) -> int:
+    """Return how many are barred."""
+    return await session.scalar(select(func.count()).select_from(AccountTombstone)) or 0
 
 
 async def check(session: ReadSession, rt: Runtime, issuer: str, subject: str) -> None:

@@ -1,18 +1,20 @@
 """Revocations since a backup was made, applied to the database that it was restored into."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import update
 
 from refract.admin.parts import PARTS
+from refract.core.db import WriteSession
 from refract.core.errors import Invalid
 from refract.core.rows import slices
 from refract.core.runtime import Runtime
+from refract.identity import tombstones
 from refract.identity.leaving import delete_restored
-from refract.identity.models import ApiKey, KeyStatus, User, UserStatus
-from refract.identity.revocation_log import append_revocations, log_path, read_log
+from refract.identity.models import ApiKey, KeyStatus, User, UserRole, UserStatus
+from refract.identity.revocation_log import Revocation, append_revocations, log_path, read_log
 
 
 class ReplayListAbsent(Invalid):
@@ -25,32 +27,60 @@ class Replayed(NamedTuple):
     keys: int
     suspended: int
     deleted: int
+    barred: int
+    demoted: int
 
 
-async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> Replayed:
-    """Revoke, suspend and delete again what was revoked, suspended or deleted after the backup was made.
-
-    Reads the list that is (or was restored) beside the archived clicks, and `extra` ones.
-    """
+def check_lists(extra: Iterable[Path]) -> None:
+    """Raise `ReplayListAbsent` if one of the lists is not there."""
     for path in extra:
         if not path.is_file():
             raise ReplayListAbsent(path=path)
-    entries = [entry for path in (log_path(rt.settings), *extra) for entry in read_log(path).values()]
-    keys = [entry.id for entry in entries if entry.subject == "key"]
-    suspended = [entry.id for entry in entries if entry.state == "suspended"]
-    gone = {entry.id: entry.heir for entry in entries if entry.state == "deleted"}
-    counts = [0, 0, 0]
+
+
+async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> Replayed:
+    """Revoke, suspend, delete, bar and demote again what was revoked, suspended … after the backup was made.
+
+    Reads the list that is (or was restored) beside the archived clicks, and `extra` ones.
+    """
+    check_lists(extra)
+    entries = list(read_log(log_path(rt.settings), *extra).values())
     async with rt.db.write() as session:
-        for some in slices(keys):
-            alive = (ApiKey.id.in_(some), ApiKey.status == KeyStatus.ACTIVE)
-            done = await session.execute(update(ApiKey).where(*alive).values(status=KeyStatus.REVOKED))
-            counts[0] += done.rowcount  # type: ignore[attr-defined]  # an update has one
-        for some in slices(suspended):
-            held = (User.id.in_(some), User.status == UserStatus.ACTIVE)
-            done = await session.execute(update(User).where(*held).values(status=UserStatus.SUSPENDED, held_at=rt.clock.now()))
-            counts[1] += done.rowcount  # type: ignore[attr-defined]  # an update has one
-    for user_id, heir in sorted(gone.items()):
-        async with rt.db.write() as session:
-            counts[2] += await delete_restored(session, rt, user_id, PARTS, heir_id=heir)
+        keys = await _change(session, ApiKey, _ids(entries, "revoked"), "status", KeyStatus.ACTIVE, KeyStatus.REVOKED)
+        held = {"held_at": rt.clock.now()}
+        suspended = await _change(session, User, _ids(entries, "suspended"), "status", UserStatus.ACTIVE, UserStatus.SUSPENDED, **held)
+        by_hand = {"admin_by_setting": None}
+        demoted = await _change(session, User, _ids(entries, "demoted"), "role", UserRole.ADMIN, UserRole.USER, **by_hand)
+        for some in slices(_ids(entries, "allowed")):
+            await tombstones.lift_bans(session, some)
+        barred_before = await tombstones.count_tombstones(session)
+    deleted = await _delete_again(rt, entries)
+    async with rt.db.write() as session:
+        for entry in entries:
+            if entry.state == "barred" and entry.digest:
+                await tombstones.bar_digest(session, rt, entry.id, entry.digest)
+        barred = await tombstones.count_tombstones(session) - barred_before
     await append_revocations(rt)  # lists from elsewhere count from now on
-    return Replayed(*counts)
+    return Replayed(keys, suspended, deleted, barred, demoted)
+
+
+def _ids(entries: Iterable[Revocation], state: str) -> list[int]:
+    return [entry.id for entry in entries if entry.state == state]
+
+
+async def _change(session: WriteSession, model: Any, ids: list[int], field: str, old: str, new: str, **more: Any) -> int:
+    """Change `field` from `old` to `new` in the rows that still have the old value. Return how many were changed."""
+    changed = 0
+    for some in slices(ids):
+        alive = (model.id.in_(some), getattr(model, field) == old)
+        done = await session.execute(update(model).where(*alive).values({field: new, **more}))
+        changed += done.rowcount  # type: ignore[attr-defined]  # an update has one
+    return changed
+
+
+async def _delete_again(rt: Runtime, entries: Sequence[Revocation]) -> int:
+    allowed, deleted = set(_ids(entries, "allowed")), 0
+    for entry in sorted(entry for entry in entries if entry.state == "deleted"):
+        async with rt.db.write() as session:
+            deleted += await delete_restored(session, rt, entry.id, PARTS, heir_id=entry.heir, bar=entry.id not in allowed)
+    return deleted

@@ -1,0 +1,40 @@
+"""`refract restore` on an installation that was in use since the backup was made."""
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Run
+
+
+def test_what_was_revoked_while_no_worker_ran_stays_revoked(run: Run, tmp_path: Path) -> None:
+    """The list is written by workers: before the database that knows better is emptied, it is asked."""
+    run("keys", "create", "--name", "old")
+    run("keys", "create", "--name", "kept")
+    file = tmp_path / "b.zip"
+    assert run("backup", file).code == 0
+    listed = run("keys", "list", "--json").out
+    assert run("keys", "revoke", _id_of(listed, "old")).code == 0
+
+    done = run("restore", file, "--again")
+
+    assert done.code == 0, done
+    assert (
+        "Since then: 1 key revoked, 0 people suspended, 0 accounts deleted, 0 people barred and 0 administrators demoted again." in done.out
+    )
+    statuses = {key["name"]: key["status"] for key in json.loads(run("keys", "list", "--json").out)}
+    assert statuses == {"old": "revoked", "kept": "active"}
+
+
+def test_a_list_that_is_not_there_is_said_before_anything_is_written(run: Run, data: Path, tmp_path: Path) -> None:
+    file, elsewhere = tmp_path / "b.zip", tmp_path / "elsewhere"
+    assert run("backup", file).code == 0
+
+    done = run("restore", file, "--replay", tmp_path / "absent.jsonl", into=elsewhere)
+
+    assert (done.code, done.out) == (2, "")
+    assert "absent.jsonl, the list of revocations, does not exist." in done.err
+    assert not elsewhere.exists()
+
+
+def _id_of(listed: str, name: str) -> str:
+    return next(str(key["id"]) for key in json.loads(listed) if key["name"] == name)
