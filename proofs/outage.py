@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -200,7 +201,10 @@ def _judge(report: Report, watch: Watch, records: list[Record]) -> None:
     slow = [record.ended - record.began for record, _ in watch.writes]
     report.bar("writes", checker.spread(slow), f"≤ {LONGEST_WRITE:g} s", held=max(slow, default=0.0) <= LONGEST_WRITE, timed=True)
     report.none("503 without Retry-After", sum(not well for _, well in watch.writes))
-    report.none("writes answered otherwise", sum(1 for record, _ in watch.writes if record.status not in (201, 503)))
+    odd = Counter(record.status for record, _ in watch.writes if record.status not in (201, 503))
+    report.none("writes answered otherwise", odd.total())
+    if odd:
+        report.note(f"writes answered otherwise: {dict(odd)}")
 
 
 async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:

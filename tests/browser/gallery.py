@@ -103,6 +103,9 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         name = request.path_params["name"]
         return Response(content(name), media_type=guess_type(name)[0], headers={"Cache-Control": "max-age=3600"})
 
+    async def poll(_: Request) -> Response:
+        return Response(status_code=204)  # a page that asks for news of itself: there is none
+
     async def accept(_: Request) -> Response:
         return RedirectResponse("/", status_code=303)
 
@@ -119,6 +122,7 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         Route("/app/library/imports/0", how_far),
         Route("/api/v1/names/{name}", named),
         Route("/manifest.webmanifest", manifest),
+        Route("/app/{path:path}", poll),
         Route("/{path:path}", accept, methods=["POST"]),
         Route("/static/{digest}/{name}", asset),
     ]

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
 from refract.core.db import WriteSession
@@ -142,3 +142,33 @@ async def test_an_error_of_the_database_never_says_what_somebody_wrote(rt: Runti
 
     assert "canary-words" not in str(caught.value)
     assert "worker_ids" in str(caught.value)
+
+
+async def test_a_connection_lost_after_reading_does_not_fail_the_reader(rt: Runtime) -> None:
+    if rt.db.dialect == "sqlite":
+        return  # a file has no server that could cut the connection
+    own_id, cut = {
+        "postgresql": ("pg_backend_pid()", "SELECT pg_terminate_backend({0})"),
+        "mysql": ("connection_id()", "KILL {0}"),
+    }[rt.db.dialect]
+
+    async with rt.db.read() as session:
+        connection_id = (await session.execute(text(f"SELECT {own_id}"))).scalar_one()
+        async with rt.db.write() as other:
+            await other.execute(text(cut.format(int(connection_id))))
+        rows = await _wait_until_cut(rt, int(connection_id))
+
+    assert rows == 0
+    async with rt.db.read() as session:
+        assert (await session.execute(text("SELECT 1"))).scalar_one() == 1
+
+
+async def _wait_until_cut(rt: Runtime, connection_id: int) -> int:
+    """Wait until the server has ended a connection; return how many of that id are left."""
+    table = {"postgresql": "pg_stat_activity WHERE pid", "mysql": "information_schema.processlist WHERE id"}[rt.db.dialect]
+    rows = 1
+    while rows:
+        async with rt.db.write() as session:
+            counted = await session.execute(text(f"SELECT count(*) FROM {table} = {connection_id}"))  # noqa: S608 - our own words
+            rows = int(counted.scalar_one())
+    return rows

@@ -145,9 +145,12 @@ class Database:
     @asynccontextmanager
     async def read(self) -> AsyncIterator[ReadSession]:
         """A session for looking. It sees what was committed when its first statement ran, or later."""
-        async with ReadSession(self._reader, sync_session_class=_ReadOnly, expire_on_commit=False, autoflush=False) as session:
+        session = ReadSession(self._reader, sync_session_class=_ReadOnly, expire_on_commit=False, autoflush=False)
+        try:
             with _translated(self):
                 yield session
+        finally:
+            await _through(_close_reader(session))
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteSession]:
@@ -224,6 +227,14 @@ class Database:
 
 def _not_kept(_connection: object, entry: ConnectionPoolEntry) -> None:
     entry.invalidate()
+
+
+async def _close_reader(session: ReadSession) -> None:
+    """Close a session that has read everything it needs, even if its connection was lost meanwhile."""
+    try:
+        await session.close()
+    except Exception:  # noqa: BLE001 - drivers report a lost connection in many ways, and the rows are here already
+        await session.invalidate()
 
 
 async def _undo(session: WriteSession) -> None:

@@ -26,7 +26,7 @@ from refract.names.models import Kind, Name
 
 ALIVE = LinkList.deleted_at.is_(None)
 PUBLISHED = and_(ALIVE, LinkList.status == ListStatus.PUBLISHED)
-_SLICE = 200
+_SLICE = 100
 _EPOCH = select(func.max(BlockEpoch.epoch)).scalar_subquery()
 
 
