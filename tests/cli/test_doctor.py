@@ -81,7 +81,7 @@ async def test_an_installation_that_is_elsewhere(tmp_path: Path) -> None:
     """Finding: run without the service's environment it said no more than that `refract serve` makes a database."""
     found = {finding.subject: finding for finding in await examine(make_settings(tmp_path / "empty"))}
 
-    assert found["database"].verdict is Verdict.MIND
+    assert found["database"].verdict is Verdict.WRONG
     assert "--env-file" in found["database"].remedy
 
 

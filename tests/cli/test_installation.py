@@ -51,6 +51,18 @@ def test_no_command_makes_an_installation_by_accident(run: Run, tmp_path: Path, 
     assert not elsewhere.exists()
 
 
+def test_doctor_does_not_call_an_empty_place_well(run: Run, tmp_path: Path) -> None:
+    """As a check of a service whose environment it was not given, it passed."""
+    elsewhere = tmp_path / "elsewhere"
+
+    done = run("doctor", into=elsewhere)
+
+    assert done.code == 1
+    for part in (str(elsewhere), "no installation", "--data-dir", "REFRACT_DATA_DIR", "--env-file"):
+        assert part in done.out
+    assert not elsewhere.exists()
+
+
 def test_an_empty_database_is_no_installation(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir(mode=0o700)
     sqlite3.connect(tmp_path / "empty" / "refract.db").close()

@@ -18,6 +18,7 @@ from refract.core.clock import SystemClock
 from refract.core.configuring import load_settings
 from refract.core.db import Database
 from refract.core.errors import Conflict, RefractError
+from refract.core.runtime import running
 from refract.core.settings import Settings
 from refract.core.text import count_noun
 from refract.identity.revocation_log import append_revocations
@@ -25,7 +26,7 @@ from refract.transfer import backup as backups
 from refract.transfer.manifest import Manifest
 from refract.transfer.move import move as carry
 from refract.transfer.replay import Replayed, check_lists, replay_revocations
-from refract.transfer.restore import restore as restore_backup
+from refract.transfer.restore import finish_restore, load_backup
 
 Result = TypeVar("Result")
 Told = Callable[[str, int, int], None]
@@ -142,12 +143,15 @@ def restore(
     if again:
         _keep_revocations(settings)
 
-    async def run(db: Database) -> Manifest:
+    async def run(db: Database) -> tuple[Manifest, Replayed]:
         with showing("Restoring") as told:
-            return await restore_backup(settings, db, path, told, again=again, without_archive=without_archive)
+            manifest = await load_backup(settings, db, path, told, again=again, without_archive=without_archive)
+        async with running(settings) as rt:
+            replayed = await replay_revocations(rt, replay or ())
+        await finish_restore(db)
+        return manifest, replayed
 
-    manifest = on(settings, run)
-    replayed = on_data(settings, lambda rt: replay_revocations(rt, replay or ()))
+    manifest, replayed = on(settings, run)
     typer.echo(f"Restored {manifest.rows:,} rows of {len(manifest.tables)} tables; every table is as it was at {manifest.made_at}.")
     typer.echo(f"Since then: {_describe(replayed)}.")
     typer.echo("Sessions and sign-in links are not restored: everyone signs in again.")
@@ -161,7 +165,8 @@ def _keep_revocations(settings: Settings) -> None:
     A database that cannot be read may be the reason for the restore, so that is said and no more.
     """
     try:
-        if on(settings, migrations.examine).revision is not None:
+        state = on(settings, migrations.examine)
+        if state.revision is not None and not state.is_restoring:
             on_data(settings, append_revocations)
     except RefractError as exc:
         problem = "What was revoked here could not be added to the list of revocations: only what workers wrote there counts."

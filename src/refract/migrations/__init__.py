@@ -20,9 +20,30 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from refract.core.db import Database
 from refract.core.errors import ConfigurationError
 from refract.core.faults import at_first_contact, is_denied
-from refract.migrations.state import HEAD, HERE, REVISIONS, SchemaCheck, SchemaState, SchemaTooNew, SchemaTooOld, read_state
+from refract.migrations.state import (
+    HEAD,
+    HERE,
+    REVISIONS,
+    RestoreUnfinished,
+    SchemaCheck,
+    SchemaState,
+    SchemaTooNew,
+    SchemaTooOld,
+    mark_restore,
+    read_state,
+)
 
-__all__ = ["HEAD", "HERE", "SchemaCheck", "SchemaState", "SchemaTooNew", "SchemaTooOld", "read_state"]
+__all__ = [
+    "HEAD",
+    "HERE",
+    "RestoreUnfinished",
+    "SchemaCheck",
+    "SchemaState",
+    "SchemaTooNew",
+    "SchemaTooOld",
+    "mark_restore",
+    "read_state",
+]
 
 _LOCK = 7_305_808_869  # an arbitrary number that is ours alone among a server's advisory locks
 
@@ -98,7 +119,7 @@ async def upgrade(db: Database, target: str | None = None) -> list[str]:
 
 
 def _is_reached(state: SchemaState, target: str) -> bool:
-    if state.needs is not None and state.problem is not None:
+    if (state.needs is not None or state.is_restoring) and state.problem is not None:
         raise state.problem
     return state.revision == target or state.is_ahead
 

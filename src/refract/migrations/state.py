@@ -17,6 +17,8 @@ HERE = Path(__file__).parent
 REVISIONS: Final = tuple(sorted(path.stem.split("_", 1)[0] for path in (HERE / "versions").glob("[0-9]*.py")))
 HEAD: Final = REVISIONS[-1]
 """The newest revision this program knows. Read once: a newer version may be installed over a running process."""
+_RESTORING: Final = "restoring-"
+"""Stands before the revision of a database that a backup is being restored into."""
 
 
 class SchemaTooOld(Unavailable):
@@ -33,20 +35,32 @@ class SchemaTooNew(Unavailable):
     exit_code = 2
 
 
+class RestoreUnfinished(Unavailable):
+    """A restore into this database was cut off, so it does not hold everything. Run refract restore again, with the same backup."""
+
+    exit_code = 2
+
+
+Problem = SchemaTooOld | SchemaTooNew | RestoreUnfinished
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaState:
     """The revision of a database, and the version it needs if this one is too old for it."""
 
     revision: str | None
     needs: str | None = None
+    is_restoring: bool = False
 
     @property
     def is_ahead(self) -> bool:
         return self.revision is not None and self.revision > HEAD
 
     @property
-    def problem(self) -> SchemaTooOld | SchemaTooNew | None:
+    def problem(self) -> Problem | None:
         """Why this program cannot work on that schema; None if it can, also when it is newer and only has more in it."""
+        if self.is_restoring:
+            return RestoreUnfinished()
         if self.needs is not None:
             return SchemaTooNew(found=self.revision, needed=self.needs, version=__version__, known=HEAD)
         if self.revision is None or self.revision < HEAD:
@@ -57,6 +71,8 @@ class SchemaState:
 async def read_state(connection: AsyncConnection) -> SchemaState:
     """Return the state of the schema. Requirements are read only from a schema that is newer than this program."""
     revision = await _read_scalar(connection, "SELECT version_num FROM alembic_version")
+    if revision is not None and revision.startswith(_RESTORING):
+        return SchemaState(revision.removeprefix(_RESTORING), is_restoring=True)
     if revision is None or revision <= HEAD:
         return SchemaState(revision)
     newer = "SELECT version FROM schema_requirements WHERE revision > :head ORDER BY revision DESC"
@@ -74,11 +90,18 @@ async def _read_scalar(connection: AsyncConnection, question: str, **values: str
     return found
 
 
+async def mark_restore(connection: AsyncConnection, revision: str, *, is_finished: bool) -> None:
+    """Record that a restore into this database has begun or is finished. Nobody serves or migrates it in between."""
+    mark = revision if is_finished else f"{_RESTORING}{revision}"
+    await connection.execute(text("UPDATE alembic_version SET version_num = :mark"), {"mark": mark})
+    await connection.commit()
+
+
 class SchemaCheck:
     """The last comparison of schema and code in a process. Readiness repeats it."""
 
     def __init__(self) -> None:
-        self.problem: SchemaTooOld | SchemaTooNew | None = None
+        self.problem: Problem | None = None
 
     async def probe(self, rt: Runtime) -> None:
         """Compare, and raise what is wrong. While the database is away the last comparison stands."""

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from refract import migrations
 from refract.core.db import Database
 from refract.core.errors import ConfigurationError, Conflict
@@ -27,10 +29,26 @@ async def restore(
     settings: Settings, db: Database, path: Path, progress: Progress, *, again: bool = False, without_archive: bool = False
 ) -> Manifest:
     """Check a backup, write it into an empty database and data directory, and compare."""
+    manifest = await load_backup(settings, db, path, progress, again=again, without_archive=without_archive)
+    await finish_restore(db)
+    return manifest
+
+
+async def finish_restore(db: Database) -> None:
+    """Let the restored database be used."""
+    async with db.engine.connect() as connection:
+        await migrations.mark_restore(connection, migrations.HEAD, is_finished=True)
+
+
+async def load_backup(
+    settings: Settings, db: Database, path: Path, progress: Progress, *, again: bool = False, without_archive: bool = False
+) -> Manifest:
+    """Do what `restore` does, and leave the database marked: nobody uses it before `finish_restore`."""
     manifest = check(path, without_archive=without_archive)
     if manifest.revision > migrations.head():
         raise NotABackup(path=path, reason=f"it was made by the newer version {manifest.version}")
-    there = await migrations.current(db)
+    state = await migrations.examine(db)
+    there, may_empty = state.revision, again or state.is_restoring
     if there is None:
         await migrations.upgrade(db, manifest.revision)
     elif there != manifest.revision:
@@ -39,17 +57,26 @@ async def restore(
         )
     with open_backup(path) as archive:
         async with db.engine.connect() as connection:
-            if there is not None and not again and (full := await filled(connection)):
+            if there is not None and not may_empty and (full := await filled(connection)):
                 raise NotEmpty(table=full[0])
+            await migrations.mark_restore(connection, manifest.revision, is_finished=False)
             await empty_known(connection, manifest)
             for name, wanted in manifest.tables.items():
                 if name in NEVER_RESTORED:
                     continue  # of a backup made before they were left out
                 await _load(archive, connection, name, wanted, progress)
             await go_on_counting(db, connection)
-        await migrations.upgrade(db)
+            await _upgrade(db, connection, manifest.revision)
         _put_files(archive, settings, manifest)
     return manifest
+
+
+async def _upgrade(db: Database, connection: AsyncConnection, revision: str) -> None:
+    """Bring the schema of the backup to ours. Alembic does not know our mark, so it is away meanwhile."""
+    if revision != migrations.HEAD:
+        await migrations.mark_restore(connection, revision, is_finished=True)
+        await migrations.upgrade(db)
+        await migrations.mark_restore(connection, migrations.HEAD, is_finished=False)
 
 
 async def empty_known(connection: Any, manifest: Manifest) -> None:

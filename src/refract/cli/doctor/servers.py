@@ -31,18 +31,20 @@ OLDEST = {"sqlite": (3, 35), "postgresql": (13, 0), "mysql": (8, 0), "mariadb": 
 
 async def look_at_database(settings: Settings) -> list[Finding]:
     if (absent := _absent_file(settings)) is not None:
-        remedy = f"refract serve makes it. If there is an installation elsewhere: {HOW_TO_POINT[0].lower()}{HOW_TO_POINT[1:]}."
-        return [mind("database", f"There is none yet: {absent} does not exist.", remedy)]
+        sentence = (
+            f"There is no installation here: the data directory is {settings.data_dir.absolute()}, and there is no database {absent}."
+        )
+        return [wrong("database", sentence, f"{HOW_TO_POINT}; refract serve starts a new one.")]
     db = Database(settings)
     try:
-        revision = await migrations.current(db)
-        found = [_revision(revision)]
+        state = await migrations.examine(db)
+        found = [_revision(state)]
         began = time.perf_counter()
         async with db.engine.connect() if db.dialect != "sqlite" else db.reading_engine.connect() as connection:
             await connection.execute(text("SELECT 1"))
             found.append(well("database", f"It answers in {(time.perf_counter() - began) * 1000:.1f} ms."))
             found += [finding async for finding in _OF[db.dialect](connection, settings)]
-            if revision == migrations.head():
+            if state.problem is None:
                 found += [finding async for finding in _jobs(connection, settings)]
     except RefractError as error:
         return [wrong("database", error.message, "")]
@@ -60,8 +62,10 @@ def _absent_file(settings: Settings) -> Path | None:
     return file if settings.dialect == "sqlite" and not file.is_file() else None
 
 
-def _revision(revision: str | None) -> Finding:
-    newest = migrations.head()
+def _revision(state: migrations.SchemaState) -> Finding:
+    newest, revision = migrations.head(), state.revision
+    if state.is_restoring and state.problem is not None:
+        return wrong("schema", state.problem.message, "")
     if revision is None:
         return mind("schema", "The database is empty.", "refract serve and refract migrate fill it.")
     if revision > newest:
