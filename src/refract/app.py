@@ -106,6 +106,8 @@ API = (
     *admin_api.ROUTERS,
     *home_api.ROUTERS,
 )
+TEMPLATES = ("admin", "home", "identity", "library", "links", "lists", "redirect", "reports", "tags")
+"""Features with templates of their own."""
 
 
 def build_api(rt: Runtime, vitals: Vitals | None = None) -> FastAPI:
@@ -119,7 +121,7 @@ def build_api(rt: Runtime, vitals: Vitals | None = None) -> FastAPI:
         redirect_slashes=False,  # the framework would send people to whatever host the request names
     )
     api.state.rt = rt
-    api.state.pages = Pages(rt.settings.public_url)
+    api.state.pages = Pages(rt.settings.public_url, *TEMPLATES)
     api.state.areas = ["links", "lists", "library", "tags", "settings", "admin"]
     api.state.key_usage = rt.part(KeyUsage)
     api.state.vitals = vitals or Vitals(rt)

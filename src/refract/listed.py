@@ -39,7 +39,7 @@ class ListPages:
         if scope["method"] == "GET":
             await self._engine.record(scope, Found(kind="list", id=page.list_id, name=page.slug))
         manage_url = await self._manage_url(scope, page)
-        response = await self._surface.long_page(scope, "list_public.html", page_title=page.title, manage_url=manage_url, **page.context)
+        response = await self._surface.long_page(scope, "lists/public.html", page_title=page.title, manage_url=manage_url, **page.context)
         response.headers.update(page.headers)
         return response
 

@@ -237,7 +237,7 @@ def follow(rt: Runtime, engine: "Engine") -> "Follow":
     """What answers for names and codes without the web app."""
     from refract.redirect.alone import follow_alone  # noqa: PLC0415 - not in every role
 
-    return follow_alone(rt, engine, lambda surface: list_pages(rt, engine, surface))
+    return follow_alone(rt, engine, lambda surface: list_pages(rt, engine, surface), templates=("redirect", "lists"))
 
 
 def list_pages(rt: Runtime, engine: "Engine", surface: "Surface") -> "ListPage":

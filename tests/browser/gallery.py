@@ -22,12 +22,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from refract.app import TEMPLATES
 from refract.core.lookalikes import ascii_address
 from refract.home.omnibox import Option
-from refract.web.render import content, static
+from refract.web.render import content, static, template_loader
 from tests.browser.samples import PAGES, Page
 
-WEB = Path(__file__).parents[2] / "src/refract/web"
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'; manifest-src 'self'"
@@ -36,7 +36,7 @@ CSP = (
 
 def environment() -> Environment:
     """Strict: a variable that a template needs and no sample gives is an error, not a blank."""
-    loader = ChoiceLoader([FileSystemLoader(WEB / "templates"), FileSystemLoader(Path(__file__).parent / "templates")])
+    loader = ChoiceLoader([template_loader(*TEMPLATES), FileSystemLoader(Path(__file__).parent / "templates")])
     env = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     env.globals["static"] = static
     env.filters["ascii_address"] = ascii_address
@@ -72,14 +72,14 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
 
     async def options(_: Request) -> Response:
         shown = [Option("Search links for “road”", "search"), Option("/roadmap", "link", "/app/links/1", "Q3 roadmap", "My links")]
-        return HTMLResponse(env.get_template("fragments/omnibox.html").render(options=shown))
+        return HTMLResponse(env.get_template("home/_omnibox_options.html").render(options=shown))
 
     async def tried(_: Request) -> Response:
-        return HTMLResponse(env.get_template("fragments/dry_run.html").render(leads_to="https://example.com/x", problem=None, usage=None))
+        return HTMLResponse(env.get_template("links/_dry_run.html").render(leads_to="https://example.com/x", problem=None, usage=None))
 
     async def looked(_: Request) -> Response:
         said = {"problem": None, "title": "The page’s own title", "warnings": ["It is not encrypted: others on the way can read along."]}
-        return HTMLResponse(env.get_template("fragments/look.html").render(said))
+        return HTMLResponse(env.get_template("links/_destination_check.html").render(said))
 
     async def named(request: Request) -> Response:
         name = request.path_params["name"]
@@ -88,10 +88,10 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         )
 
     async def waiting_reports(_: Request) -> Response:
-        return HTMLResponse(env.get_template("fragments/reports.html").render(number=2))
+        return HTMLResponse(env.get_template("admin/_open_reports.html").render(number=2))
 
     async def waiting(_: Request) -> Response:
-        return HTMLResponse(env.get_template("fragments/waiting.html").render(number=120))
+        return HTMLResponse(env.get_template("components/waiting_badge.html").render(number=120))
 
     async def how_far(_: Request) -> Response:
         return show(PAGES["import-running"])

@@ -524,35 +524,37 @@ IMPORT: dict[str, Any] = {
 
 
 PAGES: dict[str, Page] = {
-    "landing": page("landing.html", "Refract", path="/", stranger_lists="publish"),
-    "landing-off": page("landing.html", "Refract", path="/", stranger_lists="off"),
-    "landing-links-only": page("landing.html", "Refract", path="/", stranger_lists="off", areas=["links", "settings"]),
-    "signin": page("signin.html", "Sign in", path="/auth/sign-in"),
-    "signin-failed": page("signin.html", "Sign in", path="/auth/sign-in", reason="That link was used already. Make a new one."),
-    "signin-provider": page("signin.html", "Sign in", providers=PROVIDERS[:1], links_enabled=False),
-    "signin-providers": page("signin.html", "Sign in", providers=PROVIDERS, reason="The sign-in did not come to its end. Start again."),
-    "signed-out": page("signed_out.html", "Signed out", path="/auth/signed-out"),
-    "signin-confirm": page("signin_confirm.html", "Sign in", **CONFIRM),
+    "landing": page("home/landing.html", "Refract", path="/", stranger_lists="publish"),
+    "landing-off": page("home/landing.html", "Refract", path="/", stranger_lists="off"),
+    "landing-links-only": page("home/landing.html", "Refract", path="/", stranger_lists="off", areas=["links", "settings"]),
+    "signin": page("identity/sign_in.html", "Sign in", path="/auth/sign-in"),
+    "signin-failed": page("identity/sign_in.html", "Sign in", path="/auth/sign-in", reason="That link was used already. Make a new one."),
+    "signin-provider": page("identity/sign_in.html", "Sign in", providers=PROVIDERS[:1], links_enabled=False),
+    "signin-providers": page(
+        "identity/sign_in.html", "Sign in", providers=PROVIDERS, reason="The sign-in did not come to its end. Start again."
+    ),
+    "signed-out": page("identity/signed_out.html", "Signed out", path="/auth/signed-out"),
+    "signin-confirm": page("identity/sign_in_confirm.html", "Sign in", **CONFIRM),
     "error": page("error.html", "Something broke", **ERROR),
     "error-limited": page("error.html", "Too many requests", SAM, **LIMITED),
-    "not-found": page("not_found.html", "Not found", name="raodmap", suggestions=["roadmap", "road-trip", "roadshow"]),
-    "not-found-create": page("not_found.html", "Not found", ADA, name="offsite", creatable=True, suggestions=["offers"]),
-    "not-found-plain": page("not_found.html", "Not found", name="x" * 50),
-    "gone-expired": page("gone.html", "Expired", name="spring-offer", state="expired", since=NOW),
-    "gone-disabled": page("gone.html", "Disabled", ADA, name="wiki", state="disabled", manage_url="/app/links/1"),
-    "gone-blocked": page("gone.html", "Blocked", name="free-prize", state="blocked"),
-    "gone-on-hold": page("gone.html", "Not available", name="x" * 50, state="on_hold"),
-    "gone-deleted": page("gone.html", "Gone", name="old-news", state="deleted"),
-    "preview": page("preview.html", "Preview", **PREVIEW),
+    "not-found": page("redirect/not_found.html", "Not found", name="raodmap", suggestions=["roadmap", "road-trip", "roadshow"]),
+    "not-found-create": page("redirect/not_found.html", "Not found", ADA, name="offsite", creatable=True, suggestions=["offers"]),
+    "not-found-plain": page("redirect/not_found.html", "Not found", name="x" * 50),
+    "gone-expired": page("redirect/gone.html", "Expired", name="spring-offer", state="expired", since=NOW),
+    "gone-disabled": page("redirect/gone.html", "Disabled", ADA, name="wiki", state="disabled", manage_url="/app/links/1"),
+    "gone-blocked": page("redirect/gone.html", "Blocked", name="free-prize", state="blocked"),
+    "gone-on-hold": page("redirect/gone.html", "Not available", name="x" * 50, state="on_hold"),
+    "gone-deleted": page("redirect/gone.html", "Gone", name="old-news", state="deleted"),
+    "preview": page("redirect/preview.html", "Preview", **PREVIEW),
     "preview-flagged": page(
-        "preview.html", "Preview", warning="The address mixes letters of several alphabets.", continue_url="/x", **PREVIEW
+        "redirect/preview.html", "Preview", warning="The address mixes letters of several alphabets.", continue_url="/x", **PREVIEW
     ),
-    "preview-mine": page("preview.html", "Preview", SAM, manage_url="/app/links/1", **PREVIEW),
-    "home": page("home.html", "Home", SAM, path="/", review_waiting=0, invitations_waiting=0),
-    "home-invited": page("home.html", "Home", SAM, path="/", links=LINKS[:2], invitations_waiting=1),
-    "home-wrong": page("home.html", "Home", SAM, path="/", values={"destination": "exmaple", "name": "roadmap"}, errors=FIRST_ERRORS),
+    "preview-mine": page("redirect/preview.html", "Preview", SAM, manage_url="/app/links/1", **PREVIEW),
+    "home": page("home/index.html", "Home", SAM, path="/", review_waiting=0, invitations_waiting=0),
+    "home-invited": page("home/index.html", "Home", SAM, path="/", links=LINKS[:2], invitations_waiting=1),
+    "home-wrong": page("home/index.html", "Home", SAM, path="/", values={"destination": "exmaple", "name": "roadmap"}, errors=FIRST_ERRORS),
     "home-full": page(
-        "home.html",
+        "home/index.html",
         "Home",
         ADA,
         path="/",
@@ -564,12 +566,12 @@ PAGES: dict[str, Page] = {
         created=LINKS[0],
         toasts=SAID[:1],
     ),
-    "home-links-only": page("home.html", "Home", SAM, path="/", links=LINKS[:3], areas=["links", "settings"]),
+    "home-links-only": page("home/index.html", "Home", SAM, path="/", links=LINKS[:3], areas=["links", "settings"]),
     "settings": page(
-        "settings.html", "Settings", ADA, path="/app/settings", keys=KEYS, allowed_scopes=["read", "write", "admin"], **SETTINGS
+        "identity/settings.html", "Settings", ADA, path="/app/settings", keys=KEYS, allowed_scopes=["read", "write", "admin"], **SETTINGS
     ),
     "settings-empty": page(
-        "settings.html",
+        "identity/settings.html",
         "Settings",
         SAM,
         path="/app/settings",
@@ -578,21 +580,25 @@ PAGES: dict[str, Page] = {
         **(SETTINGS | {"budget": NO_MODEL}),
     ),
     "settings-new-key": page(
-        "settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY, **(SETTINGS | {"budget": SPENT})
+        "identity/settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY, **(SETTINGS | {"budget": SPENT})
     ),
-    "invitations": page("invitations.html", "Invitations", ADA, path="/app/invitations", invitations=INVITATIONS, **TURNING),
-    "invitations-none": page("invitations.html", "Invitations", ADA, path="/app/invitations", invitations=[], **TURNING),
-    "admin-people": page("admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=PEOPLE, q="", **TURNING),
-    "admin-barred": page("admin_barred.html", "Deleted accounts", ADA, path="/app/admin/barred", here="people", barred=BARRED, **TURNING),
-    "admin-barred-none": page("admin_barred.html", "Deleted accounts", ADA, path="/app/admin/barred", here="people", barred=[], **TURNING),
+    "invitations": page("links/invitations.html", "Invitations", ADA, path="/app/invitations", invitations=INVITATIONS, **TURNING),
+    "invitations-none": page("links/invitations.html", "Invitations", ADA, path="/app/invitations", invitations=[], **TURNING),
+    "admin-people": page("admin/people.html", "People", ADA, path="/app/admin/people", here="people", people=PEOPLE, q="", **TURNING),
+    "admin-barred": page(
+        "admin/deleted_accounts.html", "Deleted accounts", ADA, path="/app/admin/barred", here="people", barred=BARRED, **TURNING
+    ),
+    "admin-barred-none": page(
+        "admin/deleted_accounts.html", "Deleted accounts", ADA, path="/app/admin/barred", here="people", barred=[], **TURNING
+    ),
     "admin-people-none": page(
-        "admin_people.html", "People", ADA, path="/app/admin/people", here="people", people=[], q="nobody", problem="No.", **TURNING
+        "admin/people.html", "People", ADA, path="/app/admin/people", here="people", people=[], q="nobody", problem="No.", **TURNING
     ),
-    "report": page("report.html", "Report abuse", path="/app/report", **(REPORT | {"values": {"target": "roadmap"}})),
-    "report-wrong": page("report.html", "Report abuse", ADA, path="/app/report", **(REPORT | {"errors": REPORT_WRONG})),
-    "report-thanks": page("report_thanks.html", "Thank you", path="/app/report/thanks"),
+    "report": page("reports/form.html", "Report abuse", path="/app/report", **(REPORT | {"values": {"target": "roadmap"}})),
+    "report-wrong": page("reports/form.html", "Report abuse", ADA, path="/app/report", **(REPORT | {"errors": REPORT_WRONG})),
+    "report-thanks": page("reports/received.html", "Thank you", path="/app/report/thanks"),
     "admin-reports": page(
-        "admin_reports.html",
+        "admin/reports.html",
         "Reports",
         ADA,
         path="/app/admin/reports",
@@ -603,7 +609,7 @@ PAGES: dict[str, Page] = {
         **TURNING,
     ),
     "admin-reports-closed": page(
-        "admin_reports.html",
+        "admin/reports.html",
         "Reports",
         ADA,
         path="/app/admin/reports",
@@ -614,7 +620,7 @@ PAGES: dict[str, Page] = {
         **TURNING,
     ),
     "admin-reports-none": page(
-        "admin_reports.html",
+        "admin/reports.html",
         "Reports",
         ADA,
         path="/app/admin/reports",
@@ -624,49 +630,55 @@ PAGES: dict[str, Page] = {
         reports_waiting=0,
         **TURNING,
     ),
-    "admin-lists": page("admin_lists.html", "Lists", ADA, path="/app/admin/lists", here="lists", lists=ALL_LISTS, q="", show="", **TURNING),
-    "admin-lists-none": page("admin_lists.html", "Lists", ADA, path="/app/admin/lists", here="lists", lists=[], q="x", show="", **TURNING),
-    "lists-deleted": page("lists.html", "Lists", ADA, path="/app/lists", lists=[A_LIST], **(LISTS | {"deleted": DELETED_LISTS})),
-    "admin-audit": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=AUDIT, **TURNING),
-    "admin-audit-none": page("admin_audit.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=[], **TURNING),
-    "links": page("links.html", "Links", ADA, path="/app/links", **table(LINKS)),
-    "links-filtered": page("links.html", "Links", ADA, path="/app/links", **table(LINKS[:2], tag="planning", status=LinkState.ACTIVE)),
-    "links-empty": page("links.html", "Links", SAM, path="/app/links", **table([])),
-    "links-nothing-found": page("links.html", "Links", SAM, path="/app/links", **table([], "raodmap")),
-    "link": page("link.html", "/roadmap", ADA, path="/app/links/1", **LINK),
+    "admin-lists": page("admin/lists.html", "Lists", ADA, path="/app/admin/lists", here="lists", lists=ALL_LISTS, q="", show="", **TURNING),
+    "admin-lists-none": page("admin/lists.html", "Lists", ADA, path="/app/admin/lists", here="lists", lists=[], q="x", show="", **TURNING),
+    "lists-deleted": page("lists/index.html", "Lists", ADA, path="/app/lists", lists=[A_LIST], **(LISTS | {"deleted": DELETED_LISTS})),
+    "admin-audit": page("admin/audit_log.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=AUDIT, **TURNING),
+    "admin-audit-none": page("admin/audit_log.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=[], **TURNING),
+    "links": page("links/index.html", "Links", ADA, path="/app/links", **table(LINKS)),
+    "links-filtered": page(
+        "links/index.html", "Links", ADA, path="/app/links", **table(LINKS[:2], tag="planning", status=LinkState.ACTIVE)
+    ),
+    "links-empty": page("links/index.html", "Links", SAM, path="/app/links", **table([])),
+    "links-nothing-found": page("links/index.html", "Links", SAM, path="/app/links", **table([], "raodmap")),
+    "link": page("links/detail.html", "/roadmap", ADA, path="/app/links/1", **LINK),
     "link-on-hold": page(
-        "link.html",
+        "links/detail.html",
         "/roadmap",
         ADA,
         path="/app/links/1",
         **LINK | {"link": LINK_OUT | {"status": "on_hold", "visibility": "secure"}, "invitations": INVITATIONS, "leaves": True},
     ),
-    "link-figures": page("link.html", "/roadmap", ADA, path="/app/links/1", shown=FIGURES, **LINK),
-    "lists": page("lists.html", "Lists", ADA, path="/app/lists", lists=[A_LIST, PUBLISHED, UNTITLED], **(LISTS | CLAIM)),
-    "lists-empty": page("lists.html", "Lists", SAM, path="/app/lists", lists=[], **LISTS),
-    "lists-stranger": page("lists.html", "Lists", path="/app/lists", lists=[A_LIST], errors=WRONG, values=TYPED, **LISTS),
-    "list-add": page("list_add.html", "Add to a list", ADA, path="/app/lists/add", url="https://example.com/", drafts=[A_LIST, UNTITLED]),
+    "link-figures": page("links/detail.html", "/roadmap", ADA, path="/app/links/1", shown=FIGURES, **LINK),
+    "lists": page("lists/index.html", "Lists", ADA, path="/app/lists", lists=[A_LIST, PUBLISHED, UNTITLED], **(LISTS | CLAIM)),
+    "lists-empty": page("lists/index.html", "Lists", SAM, path="/app/lists", lists=[], **LISTS),
+    "lists-stranger": page("lists/index.html", "Lists", path="/app/lists", lists=[A_LIST], errors=WRONG, values=TYPED, **LISTS),
+    "list-add": page("lists/add.html", "Add to a list", ADA, path="/app/lists/add", url="https://example.com/", drafts=[A_LIST, UNTITLED]),
     "list-add-wrong": page(
-        "list_add.html", "Add to a list", SAM, path="/app/lists/add", url="x", drafts=[], problem="That is not an address."
+        "lists/add.html", "Add to a list", SAM, path="/app/lists/add", url="x", drafts=[], problem="That is not an address."
     ),
-    "list": page("list.html", "Reading for new people", ADA, path="/app/lists/1", list=A_LIST, **(BUILDER | CLAIM)),
-    "list-stranger": page("list.html", "Untitled list", path="/app/lists/1", list=UNTITLED, errors=WRONG, values=TYPED, **BUILDER),
+    "list": page("lists/builder.html", "Reading for new people", ADA, path="/app/lists/1", list=A_LIST, **(BUILDER | CLAIM)),
+    "list-stranger": page("lists/builder.html", "Untitled list", path="/app/lists/1", list=UNTITLED, errors=WRONG, values=TYPED, **BUILDER),
     "list-stranger-draft": page(
-        "list.html", "Reading", path="/app/lists/1", list=A_LIST, **(BUILDER | {"may_publish": False, "may_name": False})
+        "lists/builder.html", "Reading", path="/app/lists/1", list=A_LIST, **(BUILDER | {"may_publish": False, "may_name": False})
     ),
-    "list-stranger-generated": page("list.html", "Reading", path="/app/lists/1", list=A_LIST, **(BUILDER | {"may_name": False})),
-    "list-edition": page("list.html", "Reading for new people", SAM, path="/app/lists/1", list=A_LIST, **(BUILDER | {"settled": True})),
-    "list-published": page("list.html", "Reading for new people", ADA, path="/app/lists/2", list=PUBLISHED | QR, **BUILDER),
-    "list-public": page("list_public.html", "Reading for new people", path="/reading", **SHELF),
-    "list-preview": page("list_public.html", "Reading for new people", path="/app/lists/1/preview", **DRAFT_SHELF),
+    "list-stranger-generated": page("lists/builder.html", "Reading", path="/app/lists/1", list=A_LIST, **(BUILDER | {"may_name": False})),
+    "list-edition": page(
+        "lists/builder.html", "Reading for new people", SAM, path="/app/lists/1", list=A_LIST, **(BUILDER | {"settled": True})
+    ),
+    "list-published": page("lists/builder.html", "Reading for new people", ADA, path="/app/lists/2", list=PUBLISHED | QR, **BUILDER),
+    "list-public": page("lists/public.html", "Reading for new people", path="/reading", **SHELF),
+    "list-preview": page("lists/public.html", "Reading for new people", path="/app/lists/1/preview", **DRAFT_SHELF),
     **{
-        f"list-public-{name}": page("list_public.html", "Reading", path="/reading", **(SHELF | {"list": SHELF["list"] | {"palette": name}}))
+        f"list-public-{name}": page(
+            "lists/public.html", "Reading", path="/reading", **(SHELF | {"list": SHELF["list"] | {"palette": name}})
+        )
         for name in NAMES[1:]
     },
-    "link-seen": page("link.html", "/roadmap", SAM, path="/app/links/1", **SEEN),
-    "link-form-new": page("link_form.html", "New link", SAM, path="/app/links/new", link=None, values={}, errors=FIRST_ERRORS, **FORM),
+    "link-seen": page("links/detail.html", "/roadmap", SAM, path="/app/links/1", **SEEN),
+    "link-form-new": page("links/form.html", "New link", SAM, path="/app/links/new", link=None, values={}, errors=FIRST_ERRORS, **FORM),
     "link-form": page(
-        "link_form.html",
+        "links/form.html",
         "Edit",
         SAM,
         path="/app/links/1/edit",
@@ -675,17 +687,32 @@ PAGES: dict[str, Page] = {
         errors={},
         **FORM,
     ),
-    "tags": page("tags.html", "Tags", ADA, path="/app/tags", tags=TAG_ROWS, most=1284, q="", **TAGS_PAGE),
+    "tags": page("tags/index.html", "Tags", ADA, path="/app/tags", tags=TAG_ROWS, most=1284, q="", **TAGS_PAGE),
     "tags-wrong": page(
-        "tags.html", "Tags", ADA, path="/app/tags", tags=TAG_ROWS, most=1, q="", **(TAGS_PAGE | {"wrong": ("2", "x", "That tag exists.")})
+        "tags/index.html",
+        "Tags",
+        ADA,
+        path="/app/tags",
+        tags=TAG_ROWS,
+        most=1,
+        q="",
+        **(TAGS_PAGE | {"wrong": ("2", "x", "That tag exists.")}),
     ),
-    "rules": page("rules.html", "Tags", ADA, path="/app/tags/rules", rules=RULES),
+    "rules": page("library/rules.html", "Tags", ADA, path="/app/tags/rules", rules=RULES),
     "rules-wrong": page(
-        "rules.html", "Tags", SAM, path="/app/tags/rules", rules=[], values={"pattern": "x"}, errors={"pattern": "No.", "tags": "No."}
+        "library/rules.html",
+        "Tags",
+        SAM,
+        path="/app/tags/rules",
+        rules=[],
+        values={"pattern": "x"},
+        errors={"pattern": "No.", "tags": "No."},
     ),
-    "imports": page("imports.html", "Import and export", ADA, path="/app/library/imports", imports=IMPORTS, most=4_000_000, **TURNING),
+    "imports": page(
+        "library/imports.html", "Import and export", ADA, path="/app/library/imports", imports=IMPORTS, most=4_000_000, **TURNING
+    ),
     "imports-tried": page(
-        "imports.html",
+        "library/imports.html",
         "Import and export",
         SAM,
         path="/app/library/imports",
@@ -697,24 +724,37 @@ PAGES: dict[str, Page] = {
         **TURNING,
     ),
     "imports-wrong": page(
-        "imports.html", "Import and export", SAM, path="/app/library/imports", imports=[], most=4_000_000, error="No such file.", **TURNING
+        "library/imports.html",
+        "Import and export",
+        SAM,
+        path="/app/library/imports",
+        imports=[],
+        most=4_000_000,
+        error="No such file.",
+        **TURNING,
     ),
     "import-running": page(
-        "import.html", "bookmarks.html", ADA, path="/app/library/imports/1", one=IMPORTS[0], **(IMPORT | {"under_way": True})
+        "library/import.html", "bookmarks.html", ADA, path="/app/library/imports/1", one=IMPORTS[0], **(IMPORT | {"under_way": True})
     ),
-    "import-done": page("import.html", HOSTILE, ADA, path="/app/library/imports/2", one=IMPORTS[1], **IMPORT),
+    "import-done": page("library/import.html", HOSTILE, ADA, path="/app/library/imports/2", one=IMPORTS[1], **IMPORT),
     "import-refused": page(
-        "import.html", "x", SAM, path="/app/library/imports/2", one=IMPORTS[1], **(IMPORT | {"rows": [], "outcome": "REFUSED"})
+        "library/import.html", "x", SAM, path="/app/library/imports/2", one=IMPORTS[1], **(IMPORT | {"rows": [], "outcome": "REFUSED"})
     ),
-    "import-gone": page("import.html", "x", SAM, path="/app/library/imports/3", one=IMPORTS[2], **(IMPORT | {"rows": []})),
+    "import-gone": page("library/import.html", "x", SAM, path="/app/library/imports/3", one=IMPORTS[2], **(IMPORT | {"rows": []})),
     "share": page(
-        "share.html", "Keep it", ADA, path="/app/share", text="https://example.com/" + "long" * 40, title=HOSTILE, shorten="/app/links/new"
+        "home/share.html",
+        "Keep it",
+        ADA,
+        path="/app/share",
+        text="https://example.com/" + "long" * 40,
+        title=HOSTILE,
+        shorten="/app/links/new",
     ),
-    "share-thought": page("share.html", "Keep it", SAM, path="/app/share", text=HOSTILE, title="", shorten=None),
-    "tags-mine": page("tags.html", "Tags", SAM, path="/app/tags/mine", areas=AREAS, tags=TAG_ROWS, most=1284, q="", **MINE),
-    "library": page("library.html", "Library", ADA, path="/app/library", items=ITEMS, **LIBRARY),
+    "share-thought": page("home/share.html", "Keep it", SAM, path="/app/share", text=HOSTILE, title="", shorten=None),
+    "tags-mine": page("tags/index.html", "Tags", SAM, path="/app/tags/mine", areas=AREAS, tags=TAG_ROWS, most=1284, q="", **MINE),
+    "library": page("library/index.html", "Library", ADA, path="/app/library", items=ITEMS, **LIBRARY),
     "library-filtered": page(
-        "library.html",
+        "library/index.html",
         "Library",
         SAM,
         path="/app/library",
@@ -722,7 +762,7 @@ PAGES: dict[str, Page] = {
         **(LIBRARY | {"tag": "planning", "q": "x", "approximate": True}),
     ),
     "library-empty": page(
-        "library.html",
+        "library/index.html",
         "Library",
         SAM,
         path="/app/library",
@@ -731,28 +771,41 @@ PAGES: dict[str, Page] = {
         **(LIBRARY | {"facets": NO_FACETS, "waiting": 0}),
     ),
     "library-nothing-found": page(
-        "library.html", "Library", SAM, path="/app/library", items=[], **(LIBRARY | {"filtered": True, "q": "x"})
+        "library/index.html", "Library", SAM, path="/app/library", items=[], **(LIBRARY | {"filtered": True, "q": "x"})
     ),
     "library-discarded": page(
-        "library.html", "Library", ADA, path="/app/library", items=ITEMS, **(LIBRARY | {"discarded": True, "filtered": True})
+        "library/index.html", "Library", ADA, path="/app/library", items=ITEMS, **(LIBRARY | {"discarded": True, "filtered": True})
     ),
     "library-none-discarded": page(
-        "library.html",
+        "library/index.html",
         "Library",
         SAM,
         path="/app/library",
         items=[],
         **(LIBRARY | {"facets": NO_FACETS, "discarded": True, "filtered": True}),
     ),
-    "library-waiting": page("library.html", "Library", SAM, path="/app/library", items=[], **(LIBRARY | {"facets": NO_FACETS})),
-    "review": page("review.html", "Review", ADA, path="/app/review", queue=QUEUE, item=QUEUE[0], chips=CHIPS, waiting=3, busy=False),
-    "review-reading": page("review.html", "Review", SAM, path="/app/review", queue=QUEUE, item=QUEUE[1], chips=[], waiting=3, busy=True),
-    "review-failed": page(
-        "review.html", "Review", SAM, path="/app/review", queue=QUEUE, item=QUEUE[2], chips=[], waiting=100, busy=False, problem="No."
+    "library-waiting": page("library/index.html", "Library", SAM, path="/app/library", items=[], **(LIBRARY | {"facets": NO_FACETS})),
+    "review": page(
+        "library/review.html", "Review", ADA, path="/app/review", queue=QUEUE, item=QUEUE[0], chips=CHIPS, waiting=3, busy=False
     ),
-    "review-done": page("review.html", "Review", SAM, path="/app/review", queue=[], item=None, chips=[], waiting=0, busy=False),
+    "review-reading": page(
+        "library/review.html", "Review", SAM, path="/app/review", queue=QUEUE, item=QUEUE[1], chips=[], waiting=3, busy=True
+    ),
+    "review-failed": page(
+        "library/review.html",
+        "Review",
+        SAM,
+        path="/app/review",
+        queue=QUEUE,
+        item=QUEUE[2],
+        chips=[],
+        waiting=100,
+        busy=False,
+        problem="No.",
+    ),
+    "review-done": page("library/review.html", "Review", SAM, path="/app/review", queue=[], item=None, chips=[], waiting=0, busy=False),
     "item": page(
-        "item.html",
+        "library/item.html",
         "How queues work",
         ADA,
         path="/app/library/1",
@@ -762,26 +815,28 @@ PAGES: dict[str, Page] = {
         similar=[{"id": "3", "title": "Another", "site": "example.org"}],
     ),
     "item-note": page(
-        "item.html", "Note", SAM, path="/app/library/2", item=ITEMS[1], reading=READING, similar=[], errors={"tags": "Too many."}
+        "library/item.html", "Note", SAM, path="/app/library/2", item=ITEMS[1], reading=READING, similar=[], errors={"tags": "Too many."}
     ),
-    "search": page("search.html", "Search", ADA, path="/app/search", q="x", groups=HITS, most=1),
-    "search-nothing": page("search.html", "Search", SAM, path="/app/search", q="x", groups=[], most=10),
-    "tags-empty": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="", **TAGS_PAGE),
-    "tags-nothing-found": page("tags.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="x", **TAGS_PAGE),
-    "admin": page("admin.html", "Admin", ADA, path="/app/admin", figures=Figures(9, 1, 0, 9, 9, 9, 9, ()), **ADMIN),
+    "search": page("home/search.html", "Search", ADA, path="/app/search", q="x", groups=HITS, most=1),
+    "search-nothing": page("home/search.html", "Search", SAM, path="/app/search", q="x", groups=[], most=10),
+    "tags-empty": page("tags/index.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="", **TAGS_PAGE),
+    "tags-nothing-found": page("tags/index.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="x", **TAGS_PAGE),
+    "admin": page("admin/index.html", "Admin", ADA, path="/app/admin", figures=Figures(9, 1, 0, 9, 9, 9, 9, ()), **ADMIN),
     "admin-drift": page(
-        "admin.html",
+        "admin/index.html",
         "Admin",
         ADA,
         path="/app/admin",
         figures=Figures(9, 1, 3, 8, 9, 9, 9, ("x.bad",)),
         **ADMIN | {"readiness": READY.model_copy(update={"problems": ["The disk is nearly full."]})},
     ),
-    "admin-jobs": page("admin_jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=KINDS, dead=[DEAD], **JOBS),
-    "admin-jobs-none": page("admin_jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=[], dead=[], **(JOBS | {"next_url": None})),
-    "admin-blocked": page("admin_blocked.html", "Blocked domains", ADA, path="/app/admin/blocked-domains", here="blocked", domains=BLOCKED),
+    "admin-jobs": page("admin/jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=KINDS, dead=[DEAD], **JOBS),
+    "admin-jobs-none": page("admin/jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=[], dead=[], **(JOBS | {"next_url": None})),
+    "admin-blocked": page(
+        "admin/blocked_domains.html", "Blocked domains", ADA, path="/app/admin/blocked-domains", here="blocked", domains=BLOCKED
+    ),
     "admin-blocked-none": page(
-        "admin_blocked.html",
+        "admin/blocked_domains.html",
         "Blocked domains",
         ADA,
         path="/app/admin/x",
@@ -790,13 +845,15 @@ PAGES: dict[str, Page] = {
         errors={"domain": "That is no domain."},
     ),
     "link-refused": page(
-        "link.html",
+        "links/detail.html",
         "/roadmap",
         SAM,
         path="/app/links/1",
         errors={"step": "The link is expired.", "owner": "Nobody has that address."},
         **LINK,
     ),
-    "api-docs": page("api_docs.html", "API", path="/api/docs", chapters=API, paragraphs=["Everything the web app can do, for programs."]),
+    "api-docs": page(
+        "home/api_docs.html", "API", path="/api/docs", chapters=API, paragraphs=["Everything the web app can do, for programs."]
+    ),
     "parts": page("gallery_parts.html", "Parts", ADA, path="/app/links", links=LINKS, hours=HOURS, toasts=SAID, now=NOW, omnibox_live=True),
 }

@@ -12,7 +12,8 @@ import pytest_asyncio
 from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.async_api import Browser, Page
 
-from tests.browser.gallery import WEB
+from refract.app import TEMPLATES
+from refract.web.render import template_loader
 from tests.browser.samples import PAGES
 
 SIZES = [320, 768, 1280]
@@ -71,9 +72,14 @@ async def watched(chromium: Browser) -> Watched:
 
 
 def test_every_template_has_a_sample() -> None:
-    frames = {"base.html", "frame.html", "public.html", "admin_frame.html"}
-    templates = {path.name for path in (WEB / "templates").glob("*.html")}
+    frames = {"base.html", "frame.html", "public.html", "admin/frame.html"}
+    templates = {name for name in template_loader(*TEMPLATES).list_templates() if not _is_partial(name)}
     assert templates - frames <= {page.template for page in PAGES.values()}
+
+
+def _is_partial(name: str) -> bool:
+    """Tell whether a template is a part of pages: a shared component, or one of a feature's (`links/_row.html`)."""
+    return name.startswith("components/") or "/_" in name
 
 
 @pytest.mark.asyncio(loop_scope="module")

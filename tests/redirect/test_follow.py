@@ -239,7 +239,7 @@ async def test_dead_links_say_so(world: World, wire: Wire, facts: dict[str, Any]
         assert problem.status == page.status == 410
         assert problem.header("content-type") == "application/problem+json"
         assert problem.json["code"] == code
-        assert page.json["template"] == "gone.html"
+        assert page.json["template"] == "redirect/gone.html"
         assert page.json["state"] == state
         assert b"secret-place" not in problem.body + page.body
     assert world.clicks == []
@@ -323,7 +323,7 @@ async def test_unknown_name_suggests_and_offers_to_create(world: World, wire: Wi
     assert problem.status == stranger.status == member.status == 404
     assert problem.json["code"] == "NO_SUCH_LINK"
     assert problem.json["suggestions"] == ["roadmap", "roadman"]
-    assert stranger.json["template"] == "not_found.html"
+    assert stranger.json["template"] == "redirect/not_found.html"
     assert not stranger.json["creatable"]
     assert member.json["creatable"]
     assert member.json["suggestions"] == ["roadmap", "roadman"]
@@ -405,7 +405,7 @@ async def test_preview_shows_where_it_leads_and_counts_nothing(world: World, wir
     bare = await wire.ask("/gh+")
 
     assert page.status == 200
-    assert page.json["template"] == "preview.html"
+    assert page.json["template"] == "redirect/preview.html"
     assert page.json["link"]["destination"] == "https://xn--bcher-kva.example/x"
     assert page.json["link"]["short_url"] == "http://go.test/docs"
     assert page.json["qr_url"] == "/docs.qr"

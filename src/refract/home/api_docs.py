@@ -59,7 +59,7 @@ class ApiDocuments:
     def _build_page(self, content: dict[str, Any]) -> PreparedDocument:
         pages: Pages = self._app.state.pages
         areas = self._app.state.areas
-        html = pages.render("api_docs.html", user=None, csrf="", request_path="/api/docs", areas=areas, toasts=[], **content)
+        html = pages.render("home/api_docs.html", user=None, csrf="", request_path="/api/docs", areas=areas, toasts=[], **content)
         return PreparedDocument.of(html.encode(), "text/html; charset=utf-8")
 
 
@@ -86,4 +86,4 @@ async def api_docs(request: Request, actor: MaybeActor, rt: Rt) -> Response:
         response.headers["Vary"] = "Accept-Encoding, Cookie"
         return response
     content = await documents.content()
-    return await rt.part(WorkThreads).run(respond, request, actor, "api_docs.html", **content)
+    return await rt.part(WorkThreads).run(respond, request, actor, "home/api_docs.html", **content)

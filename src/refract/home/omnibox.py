@@ -57,7 +57,7 @@ async def suggestions(request: Request, actor: Reader, rt: Rt, q: Words = "") ->
     meaning = reading.read(q)
     areas = [area for area in request.app.state.areas if area != "admin" or actor.is_admin]
     options = await _options(rt, actor, meaning, areas) if meaning.kind != "nothing" else []
-    return respond_part(request, actor, "fragments/omnibox.html", options=options)
+    return respond_part(request, actor, "home/_omnibox_options.html", options=options)
 
 
 async def _options(rt: Runtime, actor: Actor, meaning: reading.Meaning, areas: list[str]) -> list[Option]:
@@ -142,7 +142,7 @@ async def search_page(request: Request, actor: Reader, rt: Rt, q: Annotated[str,
     areas = request.app.state.areas
     found = await search(rt, actor, q, [kind for kind in Kind if _AREAS[kind] in areas], MOST)
     groups = [(_ICONS[kind], f"{_MORE[kind]}?{urlencode({'q': q})}", [one for one in found if one.kind == kind]) for kind in Kind]
-    return respond(request, actor, "search.html", page_title="Search", q=q, groups=[group for group in groups if group[2]], most=MOST)
+    return respond(request, actor, "home/search.html", page_title="Search", q=q, groups=[group for group in groups if group[2]], most=MOST)
 
 
 @router.get("/app/go")

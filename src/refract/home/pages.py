@@ -28,7 +28,7 @@ DRAFTS = 3
 async def start(request: Request, actor: MaybeReader, rt: Rt, created: Annotated[str | None, Query(max_length=20)] = None) -> Response:
     """The landing page for strangers, home for people signed in."""
     if actor is None:
-        return respond(request, None, "landing.html", page_title="Refract", stranger_lists=rt.settings.effective_anonymous_lists)
+        return respond(request, None, "home/landing.html", page_title="Refract", stranger_lists=rt.settings.effective_anonymous_lists)
     links = await link_pages.newest(rt, actor, LATEST)
     made = next((link for link in links if link["id"] == created), None)
     counted = await today(request, rt, actor) if links else None
@@ -40,7 +40,7 @@ async def start(request: Request, actor: MaybeReader, rt: Rt, created: Annotated
     return respond(
         request,
         actor,
-        "home.html",
+        "home/index.html",
         page_title="Home",
         links=links,
         created=made,

@@ -40,4 +40,4 @@ async def shared_page(request: Request, actor: Writer, url: Handed = "", text: H
     shared = read(url, text, title)
     asked = urlencode({"destination": (shared.address or "")[:2048], "title": title[:200]})
     shorten = f"/app/links/new?{asked}" if shared.address else None
-    return respond(request, actor, "share.html", page_title="Keep it", text=shared.text, title=title, shorten=shorten)
+    return respond(request, actor, "home/share.html", page_title="Keep it", text=shared.text, title=title, shorten=shorten)

@@ -67,4 +67,4 @@ async def _choice(request: Request, actor: Actor, rt: Runtime, url: str, *, stat
         mine = Who(actor.user.id)
         page = await queries.page_of_lists(session, Cursors(rt.secret), mine, limit=MOST_DRAFTS, cursor=None, status=ListStatus.DRAFT)
     drafts = [summary(found, count, views, rt.settings.public_url) for found, count, views in page.items]
-    return respond(request, actor, "list_add.html", status=status, page_title="Add to a list", url=url, drafts=drafts, **context)
+    return respond(request, actor, "lists/add.html", status=status, page_title="Add to a list", url=url, drafts=drafts, **context)

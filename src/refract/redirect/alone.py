@@ -1,6 +1,6 @@
 """The slow path of a process that has no web app: the same answers, in the same frame."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from starlette.applications import Starlette
 
@@ -14,11 +14,13 @@ from refract.redirect.surface import WebSurface
 from refract.web.render import Pages
 
 
-def follow_alone(rt: Runtime, engine: Engine, lists: Callable[[Surface], ListPage] | None = None) -> Follow:
+def follow_alone(
+    rt: Runtime, engine: Engine, lists: Callable[[Surface], ListPage] | None = None, templates: Sequence[str] = ("redirect",)
+) -> Follow:
     """Keys that open secure links are counted against their limit here; a role that may only read does not write their use down."""
     frame = Starlette()
     frame.state.rt = rt
-    frame.state.pages = Pages(rt.settings.public_url)
+    frame.state.pages = Pages(rt.settings.public_url, *templates)
     frame.state.areas = []
     frame.state.key_usage = rt.part(KeyUsage)
     surface = WebSurface(rt, frame)

@@ -225,7 +225,7 @@ class _Request:
         return self._surface.page(
             self._scope,
             await self._who(),
-            "preview.html",
+            "redirect/preview.html",
             status=200,
             page_title=f"/{found.name}",
             link=link,
@@ -252,7 +252,7 @@ class _Request:
         return self._surface.page(
             self._scope,
             await self._who(),
-            "gone.html",
+            "redirect/gone.html",
             status=LinkGone.status,
             page_title=f"/{found.name}",
             name=found.name,
@@ -275,7 +275,7 @@ class _Request:
         return self._surface.page(
             self._scope,
             visitor,
-            "not_found.html",
+            "redirect/not_found.html",
             status=404,
             page_title="Not found",
             name=name,

@@ -54,7 +54,7 @@ async def report(
 
 @router.get(PATH + "/thanks")
 async def thanks_page(request: Request, actor: MaybeActor) -> Response:
-    return respond(request, actor, "report_thanks.html", page_title="Thank you")
+    return respond(request, actor, "reports/received.html", page_title="Thank you")
 
 
 def _form(
@@ -68,7 +68,7 @@ def _form(
     return respond(
         request,
         actor,
-        "report.html",
+        "reports/form.html",
         status=status,
         page_title="Report abuse",
         reasons=list(ReportReason),

@@ -49,7 +49,7 @@ def show_tags(request: Request, actor: Actor, here: str, page: Page[Tag], asked:
     return respond(
         request,
         actor,
-        "tags.html",
+        "tags/index.html",
         page_title="Tags",
         tags=page.items,
         most=max((tag.usage_count for tag in page.items), default=0),

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2 import BaseLoader, ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined, select_autoescape
 
 from refract import __version__
 from refract.core.lookalikes import ascii_address
@@ -16,12 +16,21 @@ STATIC = HERE / "static"
 _REFERENCE = re.compile(r'url\("([a-z0-9.-]+)"\)')
 
 
-class Pages:
-    """Renders templates of the toolkit and of the features that add their folders."""
+def template_loader(*features: str) -> BaseLoader:
+    """Return a loader for the shared templates (`frame.html`) and those of the features (`links/detail.html`).
 
-    def __init__(self, public_url: str, *folders: Path) -> None:
+    A feature's templates lie in its own folder. `web` knows none of them by itself: the caller names those it has.
+    """
+    folders: dict[str, BaseLoader] = {feature: FileSystemLoader(HERE.parent / feature / "templates") for feature in features}
+    return ChoiceLoader([FileSystemLoader(HERE / "templates"), PrefixLoader(folders)])
+
+
+class Pages:
+    """Renders the shared templates and those of the named features."""
+
+    def __init__(self, public_url: str, *features: str) -> None:
         self.environment = Environment(
-            loader=FileSystemLoader([HERE / "templates", *folders]),
+            loader=template_loader(*features),
             autoescape=select_autoescape(default=True, default_for_string=True),
             undefined=StrictUndefined,
             trim_blocks=True,

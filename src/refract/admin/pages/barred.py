@@ -25,7 +25,7 @@ async def barred_page(request: Request, actor: Admin, rt: Rt, cursor: Cursor = N
     return respond(
         request,
         actor,
-        "admin_barred.html",
+        "admin/deleted_accounts.html",
         page_title="Deleted accounts",
         here="people",
         barred=[BarredOut.of(row) for row in page.items],

@@ -42,7 +42,7 @@ async def lists_page(
     return respond(
         request,
         actor,
-        "admin_lists.html",
+        "admin/lists.html",
         page_title="Lists",
         here="lists",
         lists=page.items,

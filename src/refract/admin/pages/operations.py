@@ -39,7 +39,7 @@ async def admin_page(request: Request, actor: Admin, rt: Rt) -> Response:
     return respond(
         request,
         actor,
-        "admin.html",
+        "admin/index.html",
         page_title="Admin",
         here="overview",
         readiness=readiness,
@@ -60,7 +60,7 @@ async def jobs_page(request: Request, actor: Admin, rt: Rt, cursor: Cursor = Non
     return respond(
         request,
         actor,
-        "admin_jobs.html",
+        "admin/jobs.html",
         page_title="Jobs",
         here="jobs",
         kinds=[(kind, {status.value: depth.get((status, kind), 0) for status in JobStatus if status != JobStatus.DONE}) for kind in kinds],
@@ -123,5 +123,5 @@ async def _blocked(request: Request, actor: Actor, rt: Runtime, *, status: int =
     async with rt.db.read() as session:
         found = list(await session.scalars(select(BlockedDomain).order_by(BlockedDomain.domain).limit(1_000)))
     return respond(
-        request, actor, "admin_blocked.html", status=status, page_title="Blocked domains", here="blocked", domains=found, **context
+        request, actor, "admin/blocked_domains.html", status=status, page_title="Blocked domains", here="blocked", domains=found, **context
     )

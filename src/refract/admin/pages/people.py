@@ -105,7 +105,7 @@ async def audit_page(request: Request, actor: Admin, rt: Rt, cursor: Cursor = No
     async with rt.db.read() as session:
         page = await audit.read_log(session, Cursors(rt.secret), limit=PER_PAGE, cursor=cursor)
     paging = turning("/app/admin/audit", {}, cursor, page.next_cursor)
-    return respond(request, actor, "admin_audit.html", page_title="Audit log", here="audit", lines=page.items, **paging)
+    return respond(request, actor, "admin/audit_log.html", page_title="Audit log", here="audit", lines=page.items, **paging)
 
 
 async def _people(
@@ -117,7 +117,7 @@ async def _people(
     return respond(
         request,
         actor,
-        "admin_people.html",
+        "admin/people.html",
         status=status,
         page_title="People",
         here="people",

@@ -36,7 +36,7 @@ async def reports_page(
     return respond(
         request,
         actor,
-        "admin_reports.html",
+        "admin/reports.html",
         page_title="Reports",
         here="reports",
         groups=page.items,
@@ -52,7 +52,7 @@ async def count_waiting(request: Request, actor: Admin, rt: Rt) -> Response:
     """The number beside Admin, for pages that have nothing else to do with it."""
     async with rt.db.read() as session:
         number = await queries.count_open(session)
-    return respond_part(request, actor, "fragments/reports.html", number=number)
+    return respond_part(request, actor, "admin/_open_reports.html", number=number)
 
 
 @router.post(PATH + "/{report_id}/{action}")

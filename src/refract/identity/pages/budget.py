@@ -15,4 +15,4 @@ class Budget:
 
     def __init__(self, _rt: Runtime) -> None:
         self.of_person: OfPerson | None = None
-        """How a person stands today, as `settings.html` wants it."""
+        """How a person stands today, as `identity/settings.html` wants it."""

@@ -142,7 +142,7 @@ async def _settings(
     return respond(
         request,
         actor,
-        "settings.html",
+        "identity/settings.html",
         status=status,
         page_title="Settings",
         profile=profile or Me.model_validate(actor.user).model_dump(),

@@ -60,7 +60,13 @@ async def confirm_page(token: str, request: Request, rt: Rt) -> Response:
     if user is None:
         raise SigninLinkSpent
     return respond(
-        request, None, "signin_confirm.html", page_title="Sign in", token=token, action=f"/auth/sign-in/{token}", account=shown(user)
+        request,
+        None,
+        "identity/sign_in_confirm.html",
+        page_title="Sign in",
+        token=token,
+        action=f"/auth/sign-in/{token}",
+        account=shown(user),
     )
 
 
@@ -202,7 +208,7 @@ def _sign_in_page(request: Request, refused: RefractError | None = None) -> Resp
     return respond(
         request,
         None,
-        "signin.html",
+        "identity/sign_in.html",
         status=refused.status if refused else 200,
         page_title="Sign in",
         providers=[{"name": one.shown_name, "href": f"/auth/oidc/{name}"} for name, one in rt.settings.issuers.items()],
@@ -212,7 +218,7 @@ def _sign_in_page(request: Request, refused: RefractError | None = None) -> Resp
 
 
 def _signed_out(request: Request, onward: str | None) -> Response:
-    return respond(request, None, "signed_out.html", page_title="Signed out", onward=onward)
+    return respond(request, None, "identity/signed_out.html", page_title="Signed out", onward=onward)
 
 
 def _attempt_name(rt: Runtime) -> str:

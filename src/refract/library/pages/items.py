@@ -82,7 +82,7 @@ async def _item(request: Request, actor: Actor, rt: Runtime, item_id: int, *, st
         respond,
         request,
         actor,
-        "item.html",
+        "library/item.html",
         status=status,
         page_title=card.title or "Item",
         item=card,

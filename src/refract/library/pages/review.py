@@ -37,7 +37,7 @@ async def how_many_wait(request: Request, actor: Reader, rt: Rt) -> Response:
     """The number beside the library's name, for pages that have nothing else to do with it."""
     async with rt.db.read() as session:
         number = await queries.count_pending(session, actor.user.id)
-    return respond_part(request, actor, "fragments/waiting.html", number=number)
+    return respond_part(request, actor, "components/waiting_badge.html", number=number)
 
 
 @router.post("/app/review/{item_id}")
@@ -106,7 +106,7 @@ async def _deck(request: Request, actor: Actor, rt: Runtime, wanted: str, *, sta
     return respond(
         request,
         actor,
-        "review.html",
+        "library/review.html",
         status=status,
         page_title="Review",
         queue=cards,

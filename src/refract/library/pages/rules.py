@@ -63,4 +63,4 @@ async def remove_rule(rule_id: Id, actor: Writer, rt: Rt) -> Response:
 async def _page(request: Request, actor: Actor, rt: Runtime, *, status: int = 200, **more: Any) -> Response:
     async with rt.db.read() as session:
         rules = await queries.rules_of(session, actor.user.id)
-    return respond(request, actor, "rules.html", status=status, page_title="Tags", rules=rules, **more)
+    return respond(request, actor, "library/rules.html", status=status, page_title="Tags", rules=rules, **more)

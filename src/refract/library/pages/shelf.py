@@ -83,7 +83,7 @@ async def _page(
     return respond(
         request,
         actor,
-        "library.html",
+        "library/index.html",
         status=status,
         page_title="Library",
         items=items,

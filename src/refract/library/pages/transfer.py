@@ -85,7 +85,7 @@ async def import_page(
     response = respond(
         request,
         actor,
-        "import.html",
+        "library/import.html",
         page_title=one.name or "An import",
         one=one,
         under_way=one.status in UNDER_WAY,
@@ -131,7 +131,7 @@ async def _page(request: Request, actor: Actor, rt: Runtime, cursor: str | None,
     return respond(
         request,
         actor,
-        "imports.html",
+        "library/imports.html",
         status=status,
         page_title="Import and export",
         imports=page.items,

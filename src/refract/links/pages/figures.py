@@ -19,6 +19,6 @@ class Figures:
 
     def __init__(self, _rt: Runtime) -> None:
         self.of_link: OfLink | None = None
-        """Everything about the clicks of one link, as `parts/figures.html` wants it."""
+        """Everything about the clicks of one link, as `links/_analytics.html` wants it."""
         self.sparks: Sparks | None = None
         """Clicks of each link on its latest days, the oldest first."""

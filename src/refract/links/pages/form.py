@@ -65,7 +65,7 @@ async def create_link(request: Request, actor: Writer, rt: Rt, space: Space) -> 
 @router.get("/app/links/try")
 async def try_path(request: Request, actor: Reader, destination: Typed = "", path: Typed = "", name: Typed = "") -> Response:
     """Where a destination would lead with a path behind its name: the dry run, also of a link that does not exist yet."""
-    return respond_part(request, actor, "fragments/dry_run.html", **dry_run(destination, path, name or "name"))
+    return respond_part(request, actor, "links/_dry_run.html", **dry_run(destination, path, name or "name"))
 
 
 def dry_run(destination: str, path: str, name: str) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def show_form(
     return respond(
         request,
         actor,
-        "link_form.html",
+        "links/form.html",
         status=status,
         page_title=f"Edit /{name}" if link is not None else "New link",
         link=link,

@@ -26,7 +26,7 @@ async def invitations_page(request: Request, actor: Reader, rt: Rt, cursor: Curs
     return respond(
         request,
         actor,
-        "invitations.html",
+        "links/invitations.html",
         page_title="Invitations",
         invitations=[facts.shown(rt.settings.public_url, managing=False) for facts in page.items],
         next_url=f"{HERE}?cursor={page.next_cursor}" if page.next_cursor else None,
@@ -39,7 +39,7 @@ async def how_many_wait(request: Request, actor: Reader, rt: Rt) -> Response:
     """The number beside "Links", for pages that have nothing else to do with it."""
     async with rt.db.read() as session:
         number = await queries.count_invitations(session, actor.user.id, rt.clock.now())
-    return respond_part(request, actor, "fragments/waiting.html", number=number, words="open invitations")
+    return respond_part(request, actor, "components/waiting_badge.html", number=number, words="open invitations")
 
 
 @router.post(f"{HERE}/{{invitation_id}}/accept")

@@ -50,7 +50,7 @@ async def look(request: Request, actor: Writer, rt: Rt, destination: Typed = "")
         await rt.part(Looks).count(actor.user.id, rt.clock.monotonic())
         (found,) = await vet(rt, [typed])
         said |= {"problem": found.message} if isinstance(found, RefractError) else await _said_of(rt, found, actor.user.id)
-    return respond_part(request, actor, "fragments/look.html", **said)
+    return respond_part(request, actor, "links/_destination_check.html", **said)
 
 
 async def _said_of(rt: Runtime, found: Vetted, user_id: int) -> dict[str, Any]:

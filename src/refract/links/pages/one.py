@@ -91,7 +91,7 @@ async def show_link(
     return respond(
         request,
         actor,
-        "link.html",
+        "links/detail.html",
         status=status,
         page_title=f"/{name}",
         link=shown,

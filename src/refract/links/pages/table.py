@@ -65,7 +65,7 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
     return respond(
         request,
         actor,
-        "links.html",
+        "links/index.html",
         page_title="Links",
         links=rows,
         asked=asked,

@@ -37,7 +37,7 @@ async def news(list_id: Id, request: Request, visitor: Reading, rt: Rt, waiting:
     fresh = [entry for entry in ours if entry.fetch_status != FetchStatus.PENDING]
     still = [str(entry.id) for entry in ours if entry.fetch_status == FetchStatus.PENDING]
     bound = visitor.creator or ""
-    return respond_part(request, visitor.actor, "parts/list_news.html", bound=bound, list=out, fresh=fresh, waiting=still)
+    return respond_part(request, visitor.actor, "lists/_updates.html", bound=bound, list=out, fresh=fresh, waiting=still)
 
 
 @router.post("/app/lists/{list_id}/entries")

@@ -43,7 +43,7 @@ async def show_list(request: Request, visitor: Visitor, rt: Runtime, list_id: in
         request,
         rt,
         visitor,
-        "list.html",
+        "lists/builder.html",
         status=status,
         page_title=out.title or "Untitled list",
         list=out,

@@ -51,7 +51,7 @@ async def _lists(
         request,
         rt,
         visitor,
-        "lists.html",
+        "lists/index.html",
         page_title="Lists",
         lists=[summary(found, count, views, rt.settings.public_url) for found, count, views in page.items],
         claimable=titles(waiting),
@@ -105,4 +105,4 @@ async def availability(request: Request, rt: Rt, space: Space, slug: Annotated[s
         async with rt.db.read() as session:
             found = await names.availability(session, space, slug, Kind.LIST)
     pages: Pages = request.app.state.pages
-    return Response(pages.render("parts/slug_state.html", found=found, slug=slug), media_type="text/html")
+    return Response(pages.render("lists/_slug_state.html", found=found, slug=slug), media_type="text/html")

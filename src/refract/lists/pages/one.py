@@ -35,7 +35,7 @@ async def preview_page(list_id: Id, request: Request, visitor: Reading, rt: Rt) 
     if seen.found.status == ListStatus.PUBLISHED:
         return RedirectResponse(f"/{seen.found.slug}?edition={seen.found.edition}", 303)
     context = preview(seen.found, shown, rt.settings.public_url)
-    return await show_page(request, rt, visitor, "list_public.html", page_title=context["heading"], **context)
+    return await show_page(request, rt, visitor, "lists/public.html", page_title=context["heading"], **context)
 
 
 @router.post("/app/lists/{list_id}")
