@@ -14,7 +14,7 @@ from refract.identity.errors import AdminScopeRefused, KeyNotFound, ScopeTooWide
 from refract.identity.models import ApiKey, Scope, User, UserRole, UserStatus
 from refract.identity.people import ensure_owner, make_local_user
 from refract.identity.usage import KeyUsage
-from refract.web.limits import RateLimited
+from refract.limits.errors import RateLimited
 
 
 async def _person(rt: Runtime, role: UserRole = UserRole.USER) -> User:

@@ -360,7 +360,7 @@ async def test_memory_for_misses_is_bounded(world: World, tmp_path: Path) -> Non
     rt = Runtime(settings=make_settings(tmp_path), db=NOTHING, clock=world.clock, ids=NOTHING, secret=Secret(b"s" * 40))
     follow = Follow(rt, world.lookup, PlainSurface())
     for number in range(25_000):
-        await follow.misses.count(str(number))
+        await follow.misses.charge_network(str(number))
 
     assert len(follow.misses._buckets._own._buckets) <= 10_000
 

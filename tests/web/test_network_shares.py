@@ -8,10 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
 
 from refract.core.runtime import Runtime
+from refract.limits.errors import TooManyNetworkStreams
+from refract.limits.network_shares import NetworkShares
 from refract.web.headers import Surroundings
-from refract.web.network_shares import NetworkShares, TooManyNetworkStreams
+from refract.web.networks import check_stream
 from tests.client import on_sqlite
 
 pytestmark = on_sqlite
@@ -90,10 +93,11 @@ async def test_a_stream_counts_as_a_stream_and_holds_up_no_request(rt: Runtime) 
             stream = asyncio.create_task(client.get("/stream"))
             await held(slow, 1)
             assert (shares.requests.total(), shares.streams.total()) == (0, 1)
-            scope: dict[str, Any] = {"client": ("203.0.113.8", 1), "headers": [], "state": {}}
+            scope: dict[str, Any] = {"type": "http", "client": ("203.0.113.8", 1), "headers": [], "state": {}}
             with pytest.raises(TooManyNetworkStreams):
-                shares.check_stream(scope)
-            shares.check_stream(scope | {"client": ("127.0.0.1", 1)})
+                check_stream(Request(scope), rt)
+            assert scope["state"] == {"refusal": "streams"}
+            check_stream(Request(scope | {"client": ("127.0.0.1", 1)}), rt)
             slow.go_on.set()
             assert (await client.get("/")).status_code == 200
             await stream

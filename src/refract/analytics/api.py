@@ -24,9 +24,10 @@ from refract.identity.errors import ExportLimitReached, StreamLimitReached, Unkn
 from refract.identity.shares import PersonalShares, begin_export
 from refract.identity.standing import Standing
 from refract.identity.visitors import Actor
+from refract.limits.errors import TooManyNetworkStreams
 from refract.links.edge import ASKING, who
 from refract.links.errors import LinkNotFound, NotYours
-from refract.web.network_shares import NetworkShares, TooManyNetworkStreams
+from refract.web.networks import check_stream
 from refract.web.problems import problems
 from refract.web.toolkit import Rt, api_router
 from refract.web.vitals import Vitals
@@ -91,7 +92,7 @@ async def live_stats(link_id: Id, actor: Reader, rt: Rt, request: Request) -> St
     async with rt.db.read() as session:
         await stats.demand_stats(session, who(actor), link_id)
     rt.part(Live).check()
-    rt.part(NetworkShares).check_stream(request.scope)
+    check_stream(request, rt)
     rt.part(PersonalShares).check_streams(actor.user.id)
     return StreamingResponse(
         _told(_while_allowed(rt, actor, link_id, request.app.state.vitals)),

@@ -17,12 +17,13 @@ from refract.home.search import Kind, search
 from refract.identity.actors import MaybeReader, Reader, Writer
 from refract.identity.rendering import respond, respond_part
 from refract.identity.visitors import Actor
+from refract.limits.service import MissLimit, SharedLimit
 from refract.links import pages as link_pages
 from refract.links import queries
 from refract.links.edge import Space, who
 from refract.links.models import Link
 from refract.tags.queries import TagSort, page_of_tags
-from refract.web.networks import Misses, NetworkLimit
+from refract.web.networks import client_network
 from refract.web.toolkit import Rt, page_router
 
 router = page_router()
@@ -31,11 +32,11 @@ SUGGESTS_PER_MINUTE = 120
 Words = Annotated[str, Query(max_length=10_000)]
 
 
-class SuggestLimit(NetworkLimit):
+class SuggestLimit(SharedLimit):
     """How often a network of strangers may ask for suggestions. A browser asks at every key."""
 
     def __init__(self, rt: Runtime) -> None:
-        super().__init__(rt, "suggest", SUGGESTS_PER_MINUTE)
+        super().__init__(rt, "suggest", SUGGESTS_PER_MINUTE, per="a minute for each network")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ async def omnibox(request: Request, actor: Writer, rt: Rt, space: Space, q: Anno
     async with rt.db.read() as session:
         known = await queries.resolve(session, name) if " " not in meaning.text else None
     if known is None and " " not in meaning.text:
-        await rt.part(Misses).count_request(request, actor.user.id)
+        await rt.part(MissLimit).charge_network(client_network(request, rt), actor.user.id)
     if known or meaning.kind == "open":
         return RedirectResponse(f"/{quote(meaning.text, safe='/%?=&+.-_~')}", 303)
     return RedirectResponse(f"/app/search?{urlencode({'q': meaning.text[:200]})}", 303)
@@ -154,7 +155,7 @@ async def go(request: Request, actor: Reader, rt: Rt, q: Words = "") -> Response
     async with rt.db.read() as session:
         known = await queries.resolve(session, path.split("/", 1)[0])
     if known is None:
-        await rt.part(Misses).count_request(request, actor.user.id)
+        await rt.part(MissLimit).charge_network(client_network(request, rt), actor.user.id)
     if known is None and " " in q.strip():
         return RedirectResponse(f"/app/search?{urlencode({'q': q.strip()[:200]})}", 303)
     return RedirectResponse(f"/{quote(path, safe='/%+.-_~')}", 303)
@@ -164,7 +165,7 @@ async def go(request: Request, actor: Reader, rt: Rt, q: Words = "") -> Response
 async def suggest(request: Request, actor: MaybeReader, rt: Rt, q: Words = "") -> Response:
     """Return names that begin with what is typed, in the form browsers expect. Strangers get published lists alone."""
     if actor is None:
-        await rt.part(SuggestLimit).count(request, rt.clock.monotonic())
+        await rt.part(SuggestLimit).charge(client_network(request, rt))
     async with rt.db.read() as session:
         asker = who(actor) if actor else None
         found = await queries.suggest_names(session, reading.go_path(q), asker, rt.clock.now(), 8)

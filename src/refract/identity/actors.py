@@ -17,8 +17,8 @@ from refract.identity.errors import (
 from refract.identity.models import Scope, UserRole
 from refract.identity.parts import Part
 from refract.identity.visitors import COOKIE, Actor, who_asks
+from refract.limits.errors import RateLimited
 from refract.web import csrf
-from refract.web.limits import RateLimited
 from refract.web.openapi import Errors, Guard
 from refract.web.toolkit import Rt
 

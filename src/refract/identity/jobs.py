@@ -10,10 +10,11 @@ from refract.identity.revocation_log import append_revocations
 from refract.jobs.payload import Payload
 from refract.jobs.registry import handles
 from refract.jobs.schedule import Every
-from refract.web import idempotency, limits
+from refract.limits.service import delete_idle_buckets
+from refract.web import idempotency
 
 BUCKETS_KEPT = timedelta(hours=2)
-"""A bucket that nobody touched for longer than an hour is full again, so forgetting it changes nothing."""
+"""A bucket is full again after an hour, so deleting it changes nothing."""
 
 
 class ForgetOld(Payload):
@@ -31,7 +32,7 @@ async def forget_old(rt: Runtime, _job: ForgetOld) -> None:
         await audit.forget_old(session, rt)
     async with rt.db.write() as session:
         await idempotency.forget_old(session, now)
-        await limits.forget_full(session, now - BUCKETS_KEPT)
+        await delete_idle_buckets(session, now - BUCKETS_KEPT)
     await rt.db.checkpoint()
 
 

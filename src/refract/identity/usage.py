@@ -18,8 +18,10 @@ from refract.core.redis import RedisAway, shared_redis
 from refract.core.runtime import Runtime
 from refract.identity import audit
 from refract.identity.keys import Usage, note_usage
-from refract.web.limits import MemoryBuckets, RateLimited, take_up_to
-from refract.web.shared_limits import take_shared
+from refract.limits.buckets import MemoryBuckets
+from refract.limits.errors import RateLimited
+from refract.limits.redis import take_shared
+from refract.limits.service import charge_up_to
 
 FLUSH_SECONDS = 1.0
 _KEY, _PERSON = "key:", "bearer:"
@@ -62,7 +64,7 @@ class KeyUsage:
         left = self._buckets.take(name, self._rt.clock.monotonic())
         if left < 0:
             self._used[name] -= 1
-            raise RateLimited(limit=self._per_hour, per=per, retry_after=self._buckets.wait(left))
+            raise RateLimited(limit=self._per_hour, per=per, retry_after=self._buckets.retry_after(left))
         reset = int((self._per_hour - left) * 3600 / self._per_hour)
         return [
             (b"ratelimit-limit", str(self._per_hour).encode()),
@@ -111,7 +113,7 @@ class KeyUsage:
             with contextlib.suppress(RedisAway):
                 size = float(per_hour)
                 return (await take_shared(self._redis, name, count, size=size, per_second=size / 3600))[1]
-        return (await take_up_to(session, name, count, per_hour=per_hour, now=self._rt.clock.now()))[1]
+        return (await charge_up_to(session, name, count, per_hour=per_hour, now=self._rt.clock.now()))[1]
 
     async def run(self) -> None:
         """Flush for as long as the process runs."""

@@ -12,7 +12,7 @@ from refract.identity.models import BrowserSession, Scope, User, UserRole
 from refract.identity.sessions import SEEN_EVERY, find_session, keep_alive
 from refract.identity.usage import KeyUsage
 from refract.web import csrf
-from refract.web.networks import network_text_behind
+from refract.web.networks import client_network_text
 
 ALL_SCOPES = frozenset(Scope)
 COOKIE = "refract"
@@ -85,10 +85,10 @@ async def _by_key(request: Request, rt: Runtime, clear: str) -> Actor:
     async with rt.db.read() as session:
         found = await find_by_key(session, clear, rt.clock.now())
     if found is None:
-        usage.refused(clear[:SHOWN] if looks_like_key(clear) else "", network_text_behind(request, rt) or "")
+        usage.refused(clear[:SHOWN] if looks_like_key(clear) else "", client_network_text(request, rt) or "")
         raise BadCredentials
     key, user = found
-    request.scope["state"]["rate_headers"] = usage.count(key.id, network_text_behind(request, rt))
+    request.scope["state"]["rate_headers"] = usage.count(key.id, client_network_text(request, rt))
     return Actor(user, frozenset(Scope(scope) for scope in key.scopes), key_id=key.id)
 
 
@@ -102,7 +102,7 @@ async def _by_token(request: Request, rt: Runtime, token: str) -> Actor:
     usage: KeyUsage = request.app.state.key_usage
     user = await person_behind(rt, token)
     if user is None:
-        usage.refused("", network_text_behind(request, rt) or "")
+        usage.refused("", client_network_text(request, rt) or "")
         raise BadCredentials
     request.scope["state"]["rate_headers"] = usage.count_person(user.id)
     return Actor(user, _scopes_of(user) - {Scope.ACCOUNT})

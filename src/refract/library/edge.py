@@ -14,8 +14,8 @@ from refract.library.cards import card_of
 from refract.library.errors import ItemNotFound, TooManyItemTags, UnknownTag
 from refract.library.schemas import ItemOut
 from refract.library.service import Held
+from refract.limits.errors import RateLimited
 from refract.tags.errors import InvalidTag
-from refract.web.limits import RateLimited
 from refract.web.problems import ValidationFailed, problems
 from refract.web.toolkit import BadEtag, etag, expected_version
 

@@ -18,7 +18,8 @@ from refract.jobs.queue import changed
 from refract.library.errors import CaptureLimitReached, ItemLimitReached, StorageFull
 from refract.library.models import Item, ItemPage
 from refract.library.quota_models import LibraryUsage
-from refract.web.limits import RateLimited, take
+from refract.limits.errors import RateLimited
+from refract.limits.service import charge
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ async def charge_capture(session: WriteSession, rt: Runtime, user: User) -> None
     """Count a capture against the person's hour. Raises `CaptureLimitReached`. Administrators are exempt, as for links."""
     limit = None if user.role == UserRole.ADMIN else rt.settings.captures_per_hour
     try:
-        await take(session, f"captures:{user.id}", 1, per_hour=limit, now=rt.clock.now())
+        await charge(session, f"captures:{user.id}", 1, per_hour=limit, now=rt.clock.now())
     except RateLimited as exc:
         raise CaptureLimitReached(limit=exc.limit, retry_after=exc.retry_after) from exc
 

@@ -6,12 +6,13 @@ from fastapi import Depends, Request
 
 from refract.core.db import WriteSession
 from refract.core.errors import RefractError, Unavailable
-from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.identity.access import Right
 from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven, SignInNeeded
 from refract.identity.models import User, UserRole
 from refract.identity.visitors import Actor
+from refract.limits.errors import RateLimited
+from refract.limits.service import HOUR_SECONDS, SharedLimit, charge
 from refract.links import service
 from refract.links.access import Who
 from refract.links.errors import LinkNotFound, NotYours
@@ -21,9 +22,7 @@ from refract.links.schemas import InvitationMade, LinkCreate, LinkOut
 from refract.links.service import Held, Wish
 from refract.links.vetting import Vetted, vet
 from refract.names.service import Namespace
-from refract.web.limits import RateLimited, take
 from refract.web.problems import ValidationFailed, problems
-from refract.web.shared_limits import SharedBuckets
 
 ASKING = (SignInNeeded, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
 GUARDED = problems(*ASKING)
@@ -60,18 +59,16 @@ def creations_per_hour(rt: Runtime, user: User) -> int | None:
     return None if user.role == UserRole.ADMIN else rt.settings.creates_per_hour
 
 
-class AddressLookups:
+class AddressLimit(SharedLimit):
     """Email addresses that a user may name in an hour: the responses tell who has an account."""
 
     def __init__(self, rt: Runtime) -> None:
-        self._rt = rt
-        self._buckets = SharedBuckets(rt.part(shared_redis), "address", size=ADDRESSES_PER_HOUR, per_second=ADDRESSES_PER_HOUR / 3600)
+        super().__init__(rt, "address", ADDRESSES_PER_HOUR, per="an hour for email addresses", seconds=HOUR_SECONDS)
 
-    async def count(self, actor: Actor) -> None:
-        """Note one address, or raise RateLimited. Administrators see all accounts anyway."""
-        left = 0.0 if actor.is_admin else await self._buckets.take(str(actor.user.id), self._rt.clock.monotonic())
-        if left < 0:
-            raise RateLimited(limit=ADDRESSES_PER_HOUR, per="an hour for email addresses", retry_after=self._buckets.wait(left))
+    async def charge_actor(self, actor: Actor) -> None:
+        """Count one address. Administrators see all accounts anyway, and are not charged."""
+        if not actor.is_admin:
+            await self.charge(str(actor.user.id))
 
 
 def bucket_of(user: User) -> str:
@@ -82,7 +79,7 @@ async def create_one(session: WriteSession, rt: Runtime, space: Namespace, user:
     """Make a link and pay for it in the same transaction; finding one is free."""
     made = await service.create_link(session, space, user, wish)
     if not made.found:
-        await take(session, bucket_of(user), 1, per_hour=creations_per_hour(rt, user), now=rt.clock.now())
+        await charge(session, bucket_of(user), 1, per_hour=creations_per_hour(rt, user), now=rt.clock.now())
     return made
 
 
@@ -95,7 +92,7 @@ async def shown(rt: Runtime, held: Held) -> LinkOut:
 
 async def offer(rt: Runtime, actor: Actor, link_id: int, email: str, role: InvitedRole) -> InvitationMade | LinkOut:
     """Invite somebody to own a link; where an administrator assigns it at once, return the link."""
-    await rt.part(AddressLookups).count(actor)
+    await rt.part(AddressLimit).charge_actor(actor)
     now = rt.clock.now()
     async with rt.db.write() as session:
         offered = await service.offer_link(session, who(actor), link_id, email, role, now)

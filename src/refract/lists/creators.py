@@ -20,7 +20,7 @@ from refract.lists.errors import AnonymousListsOff
 from refract.lists.models import LinkList
 from refract.lists.queries import claimable
 from refract.web import csrf
-from refract.web.networks import network_behind
+from refract.web.networks import client_network
 from refract.web.toolkit import Rt
 
 COOKIE = "refract_creator"
@@ -91,7 +91,7 @@ async def _reading(request: Request, rt: Rt, actor: MaybeActor) -> Visitor:
     creator = creator_cookie(request, rt)
     if actor is not None and Scope.READ not in actor.scopes:
         raise MissingScope(scope=Scope.READ)
-    return Visitor(actor, creator, network_behind(request, rt))
+    return Visitor(actor, creator, client_network(request, rt))
 
 
 async def _writing(request: Request, rt: Rt, actor: MaybeActor) -> Visitor:
@@ -104,7 +104,7 @@ async def _writing(request: Request, rt: Rt, actor: MaybeActor) -> Visitor:
         if actor is None:
             raise OriginUnproven
         creator = None  # who comes with a key or a proven session goes without it
-    visitor = Visitor(actor, creator or (str(uuid.uuid4()) if actor is None else None), network_behind(request, rt), fresh=creator is None)
+    visitor = Visitor(actor, creator or (str(uuid.uuid4()) if actor is None else None), client_network(request, rt), fresh=creator is None)
     if actor is None:
         request.state.actor = f"creator:{(visitor.who.creator or '')[:48]}"  # whose stored answers a request may repeat
     return visitor

@@ -7,6 +7,8 @@ from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.core.text import shown as shown_text
 from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven
+from refract.limits.errors import RateLimited
+from refract.limits.service import charge, charge_up_to
 from refract.links.safety_errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.lists import addresses, blocks, queries, service
 from refract.lists.creators import Visitor
@@ -18,7 +20,6 @@ from refract.lists.service import Address
 from refract.lists.shown import Line, lines, whole
 from refract.names.grammar import is_sensitive_name
 from refract.names.service import Namespace
-from refract.web.limits import RateLimited, take, take_up_to
 from refract.web.problems import ValidationFailed, problems
 
 ASKING = (AnonymousListsOff, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
@@ -72,7 +73,7 @@ def _demand_name(rt: Runtime, visitor: Visitor, slug: str) -> None:
 async def _pay_for_list(session: WriteSession, rt: Runtime, visitor: Visitor) -> None:
     if visitor.anonymous:
         limit = rt.settings.anonymous_lists_per_hour
-        await take(session, f"lists:{visitor.network}", 1, per_hour=limit, now=rt.clock.now())
+        await charge(session, f"lists:{visitor.network}", 1, per_hour=limit, now=rt.clock.now())
 
 
 async def look_at(rt: Runtime, url: str) -> Address:
@@ -87,7 +88,7 @@ async def add_one(session: WriteSession, rt: Runtime, space: Namespace, visitor:
     (entry,) = await service.add_entries(session, space, visitor.who, list_id, [address])
     if visitor.anonymous:
         limit = rt.settings.anonymous_entries_per_hour
-        await take(session, f"entries:{visitor.network}", 1, per_hour=limit, now=rt.clock.now())
+        await charge(session, f"entries:{visitor.network}", 1, per_hour=limit, now=rt.clock.now())
     await look_later(session, rt, [entry], visitor.who.user_id)
     return (await _outs(session, rt, [entry]))[entry.id]
 
@@ -101,7 +102,7 @@ async def add_many(
     refused: dict[int, RefractError] = {index: one for index, one in enumerate(found) if isinstance(one, RefractError)}
     if visitor.anonymous:
         limit = rt.settings.anonymous_entries_per_hour
-        granted, _ = await take_up_to(session, f"entries:{visitor.network}", len(good), per_hour=limit, now=rt.clock.now())
+        granted, _ = await charge_up_to(session, f"entries:{visitor.network}", len(good), per_hour=limit, now=rt.clock.now())
         late = RateLimited(limit=limit or 0, per="an hour", retry_after=3600 // (limit or 1))
         refused |= dict.fromkeys(good[granted:], late)
         good = good[:granted]

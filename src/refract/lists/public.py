@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreads
+from refract.limits.service import RenderLimit
 from refract.lists import card, queries
 from refract.lists.blocks import BlockedDomains
 from refract.lists.feeds import FEEDS, NO_TITLE, addresses, title_of
@@ -83,7 +84,7 @@ class Public:
 
     async def feed(self, holder: int, kind: str, edition: int | None, known: str, network: str) -> Response | None:
         """`known` is the ETag that a reader has from before."""
-        await self._rt.part(Renders).count(network)
+        await self._rt.part(RenderLimit).charge(network)
         found = await self._read(holder, edition)
         return await self._rt.part(WorkThreads).run(self._feed, kind, known, *found) if found is not None else None
 

@@ -10,6 +10,7 @@ from refract.library import import_models as library_imports
 from refract.library import models as library
 from refract.library import quota_models as library_quota
 from refract.library import search_models as library_search
+from refract.limits import models as limits
 from refract.links import models as links
 from refract.links import safety_models as links_safety
 from refract.lists import models as lists
@@ -55,6 +56,7 @@ __all__ = [
     "library_imports",
     "library_quota",
     "library_search",
+    "limits",
     "links",
     "links_safety",
     "lists",

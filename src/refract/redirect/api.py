@@ -8,12 +8,13 @@ from refract.core.errors import Unavailable
 from refract.identity.actors import Reader
 from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven, SignInNeeded
 from refract.identity.visitors import Actor
+from refract.limits.errors import RateLimited
+from refract.limits.service import MissLimit
 from refract.redirect.follow import Follow
 from refract.redirect.resolve import Dead, Found, Leads, Listed, Missing, Outcome, Shows, SignInFirst, Unfit, Warns, resolve
 from refract.redirect.schemas import ResolveIn, ResolveOut
 from refract.redirect.wish import View, Wish, forgiven, read_wish
-from refract.web.limits import RateLimited
-from refract.web.networks import Misses
+from refract.web.networks import client_network
 from refract.web.problems import ValidationFailed, problems
 from refract.web.toolkit import IdempotencyKey, Rt, api_router
 
@@ -41,7 +42,7 @@ async def resolve_path(
         return _out(path, "own_page", 200, "This address belongs to Refract itself.")
     outcome = await resolve(follow.lookup, wish, who, rt.clock.now)
     if isinstance(outcome, Missing) or (isinstance(outcome, Dead) and rt.settings.dead_link_status == 404):
-        await rt.part(Misses).count_request(request, actor.user.id)
+        await rt.part(MissLimit).charge_network(client_network(request, rt), actor.user.id)
     suggestions = await follow.lookup.suggest(wish.name, actor) if isinstance(outcome, Missing | Dead) else []
     return _said(path, wish, outcome, rt.settings.dead_link_status, suggestions)
 

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.identity.errors import SignInNeeded
+from refract.limits.service import MissLimit
 from refract.names.grammar import Reserved
 from refract.redirect.errors import (
     LinkBlocked,
@@ -48,7 +49,6 @@ from refract.redirect.responses import Redirect, json_preview, qr_image, without
 from refract.redirect.warning import PARAMETER, confirm, explain_flag, is_confirmed, split_confirmation
 from refract.redirect.wish import View, raw_path_of, read_wish
 from refract.web import returning
-from refract.web.networks import Misses
 from refract.web.problems import MethodNotAllowed, problem_headers, problem_response, wants_page
 
 STALE_SECONDS = 0.25
@@ -80,7 +80,7 @@ class Follow:
         self.hooks = hooks or Hooks()
         self.reserved = reserved or Reserved()
         self.hasty_until = float("-inf")
-        self.misses = rt.part(Misses)
+        self.misses = rt.part(MissLimit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await _Request(self, scope).answer()
@@ -264,10 +264,10 @@ class _Request:
     async def _missing(self) -> Response:
         """A miss costs its network and its user a token; without one there is no page and no search for what was meant."""
         misses = self._follow.misses
-        await misses.count(self._surface.network(self._scope))
+        await misses.charge_network(self._surface.network(self._scope))
         visitor = await self._who()
         if visitor is not None:
-            await misses.count_user(visitor.user.id)
+            await misses.charge_user(visitor.user.id)
         name = self._wish.shown
         suggestions = await self._follow.lookup.suggest(self._wish.name, visitor)
         if not self._page:

@@ -12,11 +12,11 @@ from typing import Protocol
 
 from refract.core.errors import StoreUnavailable, Unavailable
 from refract.core.ids import decode
+from refract.limits.buckets import MemoryBuckets
 from refract.names.grammar import name_key
 from refract.redirect.lookup import DatabaseLookup
 from refract.redirect.resolve import Found, Visitor
 from refract.redirect.table import Negatives
-from refract.web.limits import MemoryBuckets
 
 ASK_SECONDS = 2.0
 """How long the database may take before it counts as away."""

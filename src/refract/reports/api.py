@@ -4,10 +4,10 @@ from fastapi import Request
 
 from refract.core.errors import Unavailable
 from refract.identity.actors import MaybeActor
+from refract.limits.errors import RateLimited
 from refract.reports import service
 from refract.reports.schemas import ReportCreate, ReportReceived
-from refract.web.limits import RateLimited
-from refract.web.networks import network_behind
+from refract.web.networks import client_network
 from refract.web.problems import ValidationFailed, problems
 from refract.web.toolkit import IdempotencyKey, Rt, api_router
 
@@ -25,5 +25,5 @@ async def report_abuse(
 ) -> ReportReceived:
     """Report a link or a list. No account is needed; the answer is the same whether or not it exists."""
     async with rt.db.write() as session:
-        await service.receive_report(session, rt, network_behind(request, rt), new)
+        await service.receive_report(session, rt, client_network(request, rt), new)
     return ReportReceived()

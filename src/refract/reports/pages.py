@@ -14,7 +14,7 @@ from refract.reports.models import ReportReason
 from refract.reports.schemas import MAX_DETAILS, MAX_TARGET, ReportCreate
 from refract.reports.service import receive_report
 from refract.web import csrf
-from refract.web.networks import network_behind
+from refract.web.networks import client_network
 from refract.web.problems import field_errors
 from refract.web.toolkit import Rt, page_router
 
@@ -48,7 +48,7 @@ async def report(
         errors = {one.field: one.message for one in field_errors(wrong.errors())}
         return _form(request, actor, values, errors=errors, status=422)
     async with rt.db.write() as session:
-        await receive_report(session, rt, network_behind(request, rt), new)
+        await receive_report(session, rt, client_network(request, rt), new)
     return RedirectResponse(f"{PATH}/thanks", 303)
 
 

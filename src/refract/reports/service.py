@@ -7,12 +7,12 @@ from sqlalchemy import delete, select, update
 
 from refract.core.db import WriteSession
 from refract.core.runtime import Runtime
+from refract.limits.service import charge
 from refract.links.queries import resolve
 from refract.redirect.wish import read_wish
 from refract.reports.errors import ReportNotFound
 from refract.reports.models import Report, ReportStatus
 from refract.reports.schemas import ReportCreate
-from refract.web.limits import take
 
 _DIGEST_SIZE = 16
 
@@ -27,7 +27,7 @@ def name_in(target: str) -> str:
 
 async def receive_report(session: WriteSession, rt: Runtime, network: str, new: ReportCreate) -> None:
     """Count a report against its network, or raise `RateLimited`; then keep it if it is about anything."""
-    await take(session, f"reports:{network}", 1, per_hour=rt.settings.reports_per_hour, now=rt.clock.now())
+    await charge(session, f"reports:{network}", 1, per_hour=rt.settings.reports_per_hour, now=rt.clock.now())
     await file_report(session, rt, network, new)
 
 

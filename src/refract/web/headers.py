@@ -10,8 +10,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
+from refract.limits.errors import TooManyOpenRequests
+from refract.limits.network_shares import NetworkShare
 from refract.web.hosts import accepted_hosts
-from refract.web.network_shares import NetworkShare, NetworkShares, TooManyOpenRequests
+from refract.web.networks import open_share
 from refract.web.problems import BodyTooLarge, ClientGone, InternalError, MalformedAddress, problem_response
 
 Headers = list[tuple[bytes, bytes]]
@@ -57,7 +59,7 @@ class Surroundings:
         self._https = rt.settings.https
         self._max_body = rt.settings.max_body_bytes
         self._hosts = rt.part(accepted_hosts)
-        self._shares = rt.part(NetworkShares)
+        self._rt = rt
         self._metrics = rt.metrics
         self._log = structlog.get_logger("refract.http")
         self._requests = rt.metrics.counter("refract_http_requests", "Requests answered outside the redirect lane", ("method", "status"))
@@ -77,7 +79,7 @@ class Surroundings:
             if wrong := self._refuse(scope):
                 await problem_response(wrong)(scope, receive, answer)
             else:
-                with self._shares.open(scope) as answer.share:
+                with open_share(scope, self._rt) as answer.share:
                     await self._app(scope, BoundedBody(receive, self._max_body), answer)
         except (BodyTooLarge, TooManyOpenRequests) as refused:
             if not answer.started:

@@ -1,8 +1,8 @@
-"""What the conventions of the API keep: answers that can be given again, and buckets that run empty."""
+"""Tables of the API's conventions."""
 
 from datetime import datetime
 
-from sqlalchemy import Double, Index, SmallInteger
+from sqlalchemy import Index, SmallInteger
 from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.types import TABLE_OPTIONS, Model, long_text, text_key
@@ -21,13 +21,3 @@ class StoredAnswer(Model):
     headers: Mapped[str | None] = mapped_column(long_text())
     body: Mapped[str | None] = mapped_column(long_text())
     expires_at: Mapped[datetime]
-
-
-class Bucket(Model):
-    """A token bucket that is emptied in the transaction it limits, so it is exact across processes."""
-
-    __tablename__ = "limit_buckets"
-
-    name: Mapped[str] = mapped_column(text_key(100), primary_key=True)
-    tokens: Mapped[float] = mapped_column(Double)
-    updated_at: Mapped[datetime]

@@ -1,4 +1,4 @@
-"""What is made on request for strangers: images, kept ready and drawn in an extraction process, and feeds. Limited by network."""
+"""Images that are drawn on request, in an extraction process, and kept ready."""
 
 from collections import OrderedDict
 from typing import Any
@@ -6,10 +6,8 @@ from typing import Any
 from refract.core.errors import Unavailable
 from refract.core.extraction.pool import ExtractionPool
 from refract.core.extraction.tasks import ExtractionError, ExtractionTask, TaskRefused
-from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
-from refract.web.limits import RateLimited
-from refract.web.shared_limits import SharedBuckets
+from refract.limits.service import RenderLimit
 
 MAX_IMAGES = 1_000
 MAX_IMAGE_BYTES = 16 * 1024 * 1024
@@ -21,23 +19,13 @@ class NotDrawn(Unavailable):
 
 
 class Renders:
-    """The images of this process, least recently used last, and how many more each network may have made."""
+    """The images of this process, least recently used last. Drawing a new one is charged to the network that asks."""
 
     def __init__(self, rt: Runtime) -> None:
-        self._rt = rt
         self._pool = rt.part(ExtractionPool)
-        self._per_minute = rt.settings.renders_per_minute
-        self._buckets = SharedBuckets(rt.part(shared_redis), "render", size=self._per_minute or 1, per_second=(self._per_minute or 1) / 60)
+        self._limit = rt.part(RenderLimit)
         self._kept: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
         self._size = 0
-
-    async def count(self, network: str) -> None:
-        """Take a token of this network, or raise `RateLimited`."""
-        if self._per_minute is None:
-            return
-        left = await self._buckets.take(network, self._rt.clock.monotonic())
-        if left < 0:
-            raise RateLimited(limit=self._per_minute, per="a minute for images and feeds", retry_after=self._buckets.wait(left))
 
     async def draw(self, task: ExtractionTask, text: str, network: str, **arguments: str | int) -> bytes:
         """Return the image that a task draws of a text. One that is kept costs the network nothing; raises `TaskRefused`."""
@@ -45,7 +33,7 @@ class Renders:
         if (image := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)
             return image
-        await self.count(network)
+        await self._limit.charge(network)
         try:
             image = b"".join(await self._pool.run(task, text.encode(), owner=network, **arguments))
         except TaskRefused:

@@ -21,9 +21,10 @@ from starlette.types import Message, Scope
 from refract.core.errors import FieldError, StoreBusy
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreads
+from refract.limits.service import SharedLimit
 from refract.web.csrf import SAFE_METHODS
 from refract.web.idempotency import answer_once
-from refract.web.networks import NetworkLimit
+from refract.web.networks import client_network
 from refract.web.problems import BodyTooLarge, MalformedBody, UnsupportedMedia, ValidationFailed
 
 _TRIES = 3
@@ -224,11 +225,11 @@ async def _admit(request: Request, calls: frozenset[Callable[..., Any]]) -> None
     known = await request.app.state.admit(request, rt, calls)
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     if has_body and not known:
-        await rt.part(_stranger_bodies).count(request, rt.clock.monotonic())
+        await rt.part(_stranger_bodies).charge(client_network(request, rt))
 
 
-def _stranger_bodies(rt: Runtime) -> NetworkLimit:
-    return NetworkLimit(rt, "stranger-body", rt.settings.stranger_bodies_per_minute)
+def _stranger_bodies(rt: Runtime) -> SharedLimit:
+    return SharedLimit(rt, "stranger-body", rt.settings.stranger_bodies_per_minute, per="a minute for each network")
 
 
 def _runtime_of(request: Request) -> Runtime:

@@ -24,8 +24,9 @@ from refract.identity.errors import (
 from refract.identity.models import User
 from refract.identity.rendering import respond, shown, visit_cookie
 from refract.identity.visitors import clear_session_cookie, session_token, set_session_cookie
+from refract.limits.service import SharedLimit
 from refract.web import csrf, returning
-from refract.web.networks import NetworkLimit, network_text_behind
+from refract.web.networks import client_network, client_network_text
 from refract.web.problems import wants_page
 from refract.web.toolkit import Rt, page_router
 
@@ -35,11 +36,11 @@ ATTEMPT_SECONDS = 600
 Said = Annotated[str | None, Query(max_length=8192)]
 
 
-class SignIns(NetworkLimit):
+class SignInLimit(SharedLimit):
     """How often each network sets out or comes back: every step may cost a question to the provider, or an entry in the audit log."""
 
     def __init__(self, rt: Runtime) -> None:
-        super().__init__(rt, "sign-in", rt.settings.sign_ins_per_minute)
+        super().__init__(rt, "sign-in", rt.settings.sign_ins_per_minute, per="a minute for each network")
 
 
 @router.get("/auth/sign-in")
@@ -88,7 +89,7 @@ async def go_to_provider(issuer_name: str, request: Request, rt: Rt) -> Response
     """Out to the provider. Asked by anybody, it changes nothing: only the answer to this browser's own question lets it in."""
     from refract.identity.oidc import documents, flow  # noqa: PLC0415 - only where an issuer is configured
 
-    await rt.part(SignIns).count(request, rt.clock.monotonic())
+    await rt.part(SignInLimit).charge(client_network(request, rt))
     provider = rt.part(documents.Providers).by_name.get(issuer_name)
     if provider is None:
         raise IssuerNotFound
@@ -111,7 +112,7 @@ async def come_back(
     from refract.identity.oidc import documents, flow  # noqa: PLC0415 - only where an issuer is configured
     from refract.identity.oidc.accounts import sync_account  # noqa: PLC0415 - the same
 
-    await rt.part(SignIns).count(request, rt.clock.monotonic())
+    await rt.part(SignInLimit).charge(client_network(request, rt))
     provider = rt.part(documents.Providers).by_name.get(issuer_name)
     try:
         if provider is None:
@@ -123,7 +124,7 @@ async def come_back(
             user = await sync_account(session, rt, provider.issuer, came.claims)
             cookie = await _begin(session, rt, request, user, provider.name, sid=came.sid)
     except (SignInFailed, AccountRefused, IssuerUnavailable) as refused:
-        request.app.state.key_usage.refused("", network_text_behind(request, rt) or "")
+        request.app.state.key_usage.refused("", client_network_text(request, rt) or "")
         return _not_in(request, refused)
     response = _welcome(request, rt, cookie)
     response.delete_cookie(_attempt_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")
@@ -142,7 +143,7 @@ async def backchannel_logout(issuer_name: str, request: Request, rt: Rt, logout_
     try:
         await logout.end_by_provider(rt, provider, logout_token)
     except LogoutRefused as exc:
-        await rt.part(SignIns).count(request, rt.clock.monotonic())
+        await rt.part(SignInLimit).charge(client_network(request, rt))
         return JSONResponse({"error": "invalid_request", "error_description": exc.message}, 400, headers=headers)
     return Response(status_code=200, headers=headers)
 

@@ -9,13 +9,14 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.actors import Writer
 from refract.identity.models import User
+from refract.limits.errors import RateLimited
+from refract.limits.service import charge, charge_up_to
 from refract.links import service
 from refract.links.edge import GUARDED, Space, bucket_of, creations_per_hour, wish_of
 from refract.links.schemas import MOST_IN_BULK, BulkCreate, BulkResult, BulkRow, LinkCreate, RowError
 from refract.links.service import Made, Wish
 from refract.links.vetting import vet
 from refract.names.service import Namespace
-from refract.web.limits import RateLimited, take, take_up_to
 from refract.web.problems import ValidationFailed, field_errors
 from refract.web.routes import large_body
 from refract.web.toolkit import IdempotencyKey, Rt, api_router
@@ -65,7 +66,7 @@ async def _pay_for_trial(rt: Runtime, user: User, rows: int) -> None:
     limit = creations_per_hour(rt, user)
     async with rt.db.write() as session:
         per_hour = None if limit is None else max(limit * TRIALS_PER_CREATE, MOST_IN_BULK)
-        await take(session, f"trials:{user.id}", rows, per_hour=per_hour, now=rt.clock.now())
+        await charge(session, f"trials:{user.id}", rows, per_hour=per_hour, now=rt.clock.now())
 
 
 async def judge(rt: Runtime, rows: list[dict[str, Any]]) -> list[Wish | RefractError]:
@@ -98,7 +99,7 @@ def _read(row: dict[str, Any]) -> LinkCreate | RefractError:
 
 async def _create(session: WriteSession, rt: Runtime, space: Namespace, user: User, wishes: dict[int, Wish]) -> dict[int, Outcome]:
     per_hour = creations_per_hour(rt, user)
-    granted, _ = await take_up_to(session, bucket_of(user), len(wishes), per_hour=per_hour, now=rt.clock.now())
+    granted, _ = await charge_up_to(session, bucket_of(user), len(wishes), per_hour=per_hour, now=rt.clock.now())
     within = dict(list(wishes.items())[:granted])
     made = await service.create_links(session, space, user, list(within.values())) if within else []
     outcomes: dict[int, Outcome] = dict(zip(within, made, strict=True))

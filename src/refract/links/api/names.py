@@ -7,6 +7,8 @@ from fastapi import Path, Query, Request, Response
 from refract.core.errors import InvalidStateTransition, Stale
 from refract.core.schema import Id
 from refract.identity.actors import MaybeReader, Writer
+from refract.limits.errors import RateLimited
+from refract.limits.service import MissLimit
 from refract.links import service
 from refract.links.edge import ASKING, Space, shown, who
 from refract.links.errors import LinkNotFound, NameNotFound, NotYours, TooManyNames
@@ -15,8 +17,7 @@ from refract.names import service as names
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.names.models import Kind
 from refract.names.schemas import NameAvailability, NameIn
-from refract.web.limits import RateLimited
-from refract.web.networks import Misses
+from refract.web.networks import client_network
 from refract.web.problems import problems
 from refract.web.toolkit import BadEtag, IdempotencyKey, IfMatch, Rt, api_router, expected_version
 
@@ -64,6 +65,6 @@ async def name_availability(
     kind: Annotated[Kind, Query(description="What it is to name: links and lists differ in what they allow.")] = Kind.LINK,
 ) -> NameAvailability:
     """Whether a name could be had now, and if not, why. Open to strangers; every question counts against the limit of misses."""
-    await rt.part(Misses).count_request(request, actor.user.id if actor else None)
+    await rt.part(MissLimit).charge_network(client_network(request, rt), actor.user.id if actor else None)
     async with rt.db.read() as session:
         return await names.availability(session, space, name, kind)

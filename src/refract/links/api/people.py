@@ -11,7 +11,7 @@ from refract.identity.access import Right
 from refract.identity.actors import Reader, Writer
 from refract.identity.errors import EmailAmbiguous, UserNotFound
 from refract.links import queries, service
-from refract.links.edge import ASKING, ON_A_LINK, AddressLookups, Space, look_at, offer, shown, who
+from refract.links.edge import ASKING, ON_A_LINK, AddressLimit, Space, look_at, offer, shown, who
 from refract.links.errors import (
     LinkNotFound,
     NotYours,
@@ -118,7 +118,7 @@ async def list_shares(link_id: Id, actor: Reader, rt: Rt) -> ShareList:
 @router.post("/shares", status_code=201, responses=problems(*_PEOPLE, ShareExists))
 async def share_link(link_id: Id, person: PersonIn, actor: Writer, rt: Rt, idempotency_key: IdempotencyKey = None) -> LinkShareOut:  # noqa: ARG001 - read by the route class
     """Let somebody look at the link and its figures."""
-    await rt.part(AddressLookups).count(actor)
+    await rt.part(AddressLimit).charge_actor(actor)
     async with rt.db.write() as session:
         held, user = await service.share_link(session, who(actor), link_id, person.email, rt.clock.now())
         return LinkShareOut(user_id=user.id, name=user.shown_name, email=user.email, added_at=held.now)

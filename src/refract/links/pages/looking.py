@@ -11,15 +11,13 @@ from refract.core.errors import RefractError
 from refract.core.extraction.pool import ExtractionPool
 from refract.core.net import Fetcher, FetchError
 from refract.core.net.metadata import fetch_metadata
-from refract.core.redis import shared_redis
 from refract.core.runtime import Runtime
 from refract.identity.actors import Writer
 from refract.identity.rendering import respond_part
+from refract.limits.service import SharedLimit
 from refract.links.models import FlagReason
 from refract.links.pages.form import Typed
 from refract.links.safety import Vetted, vet
-from refract.web.limits import RateLimited
-from refract.web.shared_limits import SharedBuckets
 from refract.web.toolkit import Rt, page_router
 
 router = page_router()
@@ -33,12 +31,7 @@ class Looks:
     def __init__(self, rt: Runtime) -> None:
         self.fetcher = Fetcher.from_settings(rt.settings)
         self.pool = rt.part(ExtractionPool)
-        self._buckets = SharedBuckets(rt.part(shared_redis), "look", size=LOOKS_PER_MINUTE, per_second=LOOKS_PER_MINUTE / 60)
-
-    async def count(self, user_id: int, now: float) -> None:
-        left = await self._buckets.take(str(user_id), now)
-        if left < 0:
-            raise RateLimited(limit=LOOKS_PER_MINUTE, per="a minute", retry_after=self._buckets.wait(left))
+        self.limit = SharedLimit(rt, "look", LOOKS_PER_MINUTE, per="a minute")
 
 
 @router.get("/app/links/look")
@@ -47,7 +40,7 @@ async def look(request: Request, actor: Writer, rt: Rt, destination: Typed = "")
     typed = destination.strip()
     said: dict[str, Any] = {"problem": None, "title": None, "warnings": []}
     if "://" in typed:  # the rest is still being typed
-        await rt.part(Looks).count(actor.user.id, rt.clock.monotonic())
+        await rt.part(Looks).limit.charge(str(actor.user.id))
         (found,) = await vet(rt, [typed])
         said |= {"problem": found.message} if isinstance(found, RefractError) else await _said_of(rt, found, actor.user.id)
     return respond_part(request, actor, "links/_destination_check.html", **said)

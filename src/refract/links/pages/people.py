@@ -17,7 +17,7 @@ from refract.identity.actors import Writer
 from refract.identity.visitors import Actor
 from refract.links import queries, service
 from refract.links.access import Who
-from refract.links.edge import AddressLookups, Space, look_at, offer, who
+from refract.links.edge import AddressLimit, Space, look_at, offer, who
 from refract.links.errors import LinkNotFound
 from refract.links.models import InvitedRole
 from refract.links.pages.one import show_link
@@ -124,7 +124,7 @@ async def _with(  # noqa: PLR0913, PLR0917 - who does what with whom, and what i
 
     async def work() -> str:
         person = PersonIn(email=email)
-        await rt.part(AddressLookups).count(actor)
+        await rt.part(AddressLimit).charge_actor(actor)
         async with rt.db.write() as session:
             await step(session, who(actor), link_id, person.email, rt.clock.now())
         return said.format(email=person.email)

@@ -5,14 +5,15 @@ from typing import Annotated
 from fastapi import Path, Query, Request, Response
 
 from refract.core.errors import Unavailable
+from refract.limits.errors import RateLimited
+from refract.limits.service import MissLimit
 from refract.lists import queries
 from refract.lists.edge import shown_lines
 from refract.lists.errors import ListNotFound, ListUnavailable
 from refract.lists.public import robots_headers
 from refract.lists.schemas import PublicList
 from refract.lists.shown import public
-from refract.web.limits import RateLimited
-from refract.web.networks import Misses
+from refract.web.networks import client_network
 from refract.web.problems import ValidationFailed, problems
 from refract.web.toolkit import Rt, api_router
 
@@ -31,7 +32,7 @@ async def read_public_list(
     async with rt.db.read() as session:
         found = await queries.published(session, slug, edition)
         if found is None:
-            await rt.part(Misses).count_request(request)
+            await rt.part(MissLimit).charge_network(client_network(request, rt))
             raise ListNotFound
         if found.seen.found.on_hold:
             raise ListUnavailable

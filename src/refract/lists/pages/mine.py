@@ -12,6 +12,7 @@ from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.actors import Writer
+from refract.limits.service import MissLimit
 from refract.links.edge import Space
 from refract.lists import addresses, queries, service
 from refract.lists.creators import Reading, Visitor, Writing, remember, titles
@@ -22,7 +23,7 @@ from refract.lists.schemas import ListCreate
 from refract.lists.shown import summary
 from refract.names import service as names
 from refract.names.models import Kind
-from refract.web.networks import Misses
+from refract.web.networks import client_network
 from refract.web.render import Pages
 from refract.web.routes import large_body
 from refract.web.toolkit import Cursor, Rt, page_router
@@ -99,7 +100,7 @@ async def claim(actor: Writer, visitor: Writing, rt: Rt, list_id: Annotated[Id |
 @router.get("/app/lists/availability")
 async def availability(request: Request, rt: Rt, space: Space, slug: Annotated[str, Query(max_length=200)] = "") -> Response:
     """Whether a name is free, as a few words for the page."""
-    await rt.part(Misses).count_request(request)
+    await rt.part(MissLimit).charge_network(client_network(request, rt))
     found = None
     if slug:
         async with rt.db.read() as session:

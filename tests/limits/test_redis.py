@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from refract.core.redis import Redis
-from refract.web.shared_limits import SharedBuckets, take_shared
+from refract.limits.redis import SharedBuckets, take_shared
 from tools.servers import Redis as RedisServer
 
 
@@ -46,4 +46,4 @@ async def test_two_processes_share_and_go_on_alone_without_redis(redis: Redis, r
     redis_server.stop()
 
     assert await other.take("net", 0.0) >= 0  # it has one of its own left
-    assert other.wait(await other.take("net", 0.0)) >= 1
+    assert other.retry_after(await other.take("net", 0.0)) >= 1

@@ -1,9 +1,9 @@
-"""Token buckets that all processes share over Redis. While it is away each process keeps its own."""
+"""Token buckets that all processes share over Redis. While it is away, each process keeps its own."""
 
 from typing import Final
 
 from refract.core.redis import Redis, RedisAway, Script
-from refract.web.limits import MemoryBuckets
+from refract.limits.buckets import MemoryBuckets
 
 TAKE: Final = Script("""
 local size, rate, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -18,17 +18,17 @@ redis.call('HSET', KEYS[1], 'tokens', string.format('%.6f', tokens), 'at', strin
 redis.call('PEXPIRE', KEYS[1], math.ceil((size - tokens) / rate * 1000) + 1000)
 return {granted, string.format('%.6f', tokens)}
 """)
-"""By the clock of the server, so that machines whose clocks differ share one truth. A bucket that is full again is forgotten."""
+"""Uses the server's clock, so that machines whose clocks differ share one bucket. A bucket that is full again expires."""
 
 
 async def take_shared(redis: Redis, name: str, cost: int, *, size: float, per_second: float) -> tuple[int, float]:
-    """Take as many of `cost` tokens as there are: how many were granted, and what remains."""
+    """Take up to `cost` tokens; return how many were granted, and how many remain."""
     granted, tokens = await redis.run(TAKE, [f"refract:limit:{name}"], size, per_second, cost)
     return int(granted), float(tokens)
 
 
 class SharedBuckets:
-    """One kind of limit, such as misses. A process that has used all of it by itself need not ask."""
+    """The buckets of one limit, such as misses, in Redis. Redis is not asked once this process has used the limit up by itself."""
 
     def __init__(self, redis: Redis | None, kind: str, *, size: float, per_second: float) -> None:
         self._redis = redis
@@ -38,7 +38,7 @@ class SharedBuckets:
         self._own = MemoryBuckets(size=size, per_second=per_second)
 
     async def take(self, name: str, now: float) -> float:
-        """What remains after taking one; negative when there was none."""
+        """Take one token and return what remains; negative if there was none."""
         left = self._own.take(name, now)
         if left < 0 or self._redis is None:
             return left
@@ -48,6 +48,6 @@ class SharedBuckets:
             return left
         return tokens if granted else tokens - 1
 
-    def wait(self, left: float) -> int:
-        """Seconds until one token is there."""
-        return self._own.wait(left)
+    def retry_after(self, left: float) -> int:
+        """Return the seconds until there is a token again, given what `take` returned."""
+        return self._own.retry_after(left)

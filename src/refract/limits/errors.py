@@ -1,0 +1,15 @@
+"""Errors of callers who ask for more than they may."""
+
+from refract.core.errors import Limited
+
+
+class RateLimited(Limited):
+    """Too many requests: {limit} are allowed {per}. Try again in {retry_after} seconds."""
+
+
+class TooManyOpenRequests(Limited):
+    """Your network has {limit} requests open at once, which is as many as it may. Try again in {retry_after} seconds."""
+
+
+class TooManyNetworkStreams(Limited):
+    """Your network has {limit} live streams open, which is as many as it may. Try again in {retry_after} seconds."""
