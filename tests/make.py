@@ -22,7 +22,6 @@ from refract.lists.access import Who as ListMaker
 from refract.lists.models import LinkList
 from refract.lists.schemas import ListCreate
 from refract.lists.shown import normalised
-from refract.names.grammar import Reserved
 from refract.names.service import Namespace
 
 DESTINATION = "https://example.com/"
@@ -33,7 +32,7 @@ OWN = (Scope.READ, Scope.WRITE, Scope.ACCOUNT)
 
 
 def space(rt: Runtime) -> Namespace:
-    return Namespace(rt.ids, rt.clock, Reserved())
+    return Namespace(rt.ids, rt.clock)
 
 
 def who(user: User, *, admin: bool = False) -> Who:

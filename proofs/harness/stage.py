@@ -21,8 +21,7 @@ from refract.links import service
 from refract.links.schemas import LinkCreate
 from refract.links.service import Made, Wish
 from refract.links.vetting import Vetted, vet
-from refract.names.grammar import Reserved
-from refract.names.service import Namespace
+from refract.names.service import namespace_of
 
 
 class Planted(NamedTuple):
@@ -58,7 +57,7 @@ async def plant(
         if isinstance(one, Vetted)
     ]
     async with rt.db.write() as session:
-        made = await service.create_links(session, Namespace(rt.ids, rt.clock, Reserved()), owner, wishes)
+        made = await service.create_links(session, namespace_of(rt), owner, wishes)
     cards = [one.card for one in made if isinstance(one, Made)]
     assert len(cards) == count, made
     return [Planted(card.link.id, card.names[0], card.link.destination) for card in cards]

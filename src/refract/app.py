@@ -34,8 +34,8 @@ from refract.lists import adding
 from refract.lists import api as lists_api
 from refract.lists import pages as builder
 from refract.lists.errors import AnonymousListsOff
-from refract.names.grammar import Reserved
-from refract.names.service import Namespace
+from refract.names.grammar import is_reserved
+from refract.names.service import namespace_of
 from refract.node import Node, list_pages
 from refract.redirect import api as redirect_api
 from refract.redirect.engine import Engine
@@ -133,7 +133,7 @@ def build_api(rt: Runtime, vitals: Vitals | None = None) -> FastAPI:
     figures.of_link, figures.sparks = analytics_pages.of_link, analytics_pages.sparks
     rt.part(identity_pages.Budget).of_person = library_pages.of_person
     api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
-    api.state.space = Namespace(rt.ids, rt.clock, reserved_words(api), rt.settings.codes == "random")
+    api.state.space = namespace_of(rt)
     api.openapi = cache(partial(_describe, api, rt.settings.public_url))  # type: ignore[method-assign]
     api.add_exception_handler(RefractError, _refused)
     api.add_exception_handler(RequestValidationError, _refused)
@@ -145,11 +145,6 @@ def build_api(rt: Runtime, vitals: Vitals | None = None) -> FastAPI:
 
 def _describe(api: FastAPI, public_url: str) -> dict[str, Any]:
     return describe(api, public_url=public_url, guard_of=guard_of, security_schemes=SECURITY_SCHEMES, tags=TAGS)
-
-
-def reserved_words(api: FastAPI) -> Reserved:
-    """First segments of every route, and the words we keep for later."""
-    return Reserved.with_paths(path for _, path in routes_of(api))
 
 
 def routes_of(api: FastAPI) -> list[tuple[str, str]]:
@@ -167,16 +162,15 @@ def methods_at(api: FastAPI, path: str) -> list[str]:
 
 
 class Dispatcher:
-    """The first segment decides: a reserved word is ours, anything else is a name or a code. So routing and reserved words are one set."""
+    """Routing by the first segment: a reserved word is ours, anything else is a name or a code."""
 
-    def __init__(self, api: ASGIApp, redirects: ASGIApp, reserved: Reserved) -> None:
+    def __init__(self, api: ASGIApp, redirects: ASGIApp) -> None:
         self._api = api
         self._redirects = redirects
-        self._reserved = reserved
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         first = scope["path"].split("/", 2)[1] if scope["type"] == "http" and scope["path"].startswith("/") else ""
-        if first and first not in self._reserved:
+        if first and not is_reserved(first):
             await self._redirects(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "HEAD":
             await self._api({**scope, "method": "GET"}, receive, _HeadOnly(send))
@@ -201,8 +195,7 @@ class Web:
 
     def __init__(self, rt: Runtime, engine: Engine | None, vitals: Vitals) -> None:
         self.api = build_api(rt, vitals)
-        self.reserved: Reserved = self.api.state.space.reserved
-        self._answer = Dispatcher(self.api, self._redirects(rt, engine), self.reserved)
+        self._answer = Dispatcher(self.api, self._redirects(rt, engine))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._answer(scope, receive, send)
@@ -212,7 +205,7 @@ class Web:
             return _nothing_there
         surface = WebSurface(rt, self.api)
         hooks = engine.hooks(list_pages(rt, engine, surface))
-        follow = Follow(rt, engine.tiers, surface, hooks, self.reserved)
+        follow = Follow(rt, engine.tiers, surface, hooks)
         self.api.state.redirects = follow
         return follow
 
@@ -222,7 +215,7 @@ class Application(Node):
 
     def application(self) -> ASGIApp:
         web = Web(self.rt, self.engine, self.vitals)
-        self.api, self.reserved = web.api, web.reserved
+        self.api = web.api
         return web
 
 

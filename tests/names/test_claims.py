@@ -14,7 +14,7 @@ from refract.identity.models import User
 from refract.links.models import Link
 from refract.names import queries, service
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
-from refract.names.grammar import Reserved
+from refract.names.grammar import name_key
 from refract.names.models import Kind, Name
 from refract.names.service import Namespace
 from tests import make
@@ -178,7 +178,7 @@ async def test_a_code_whose_folded_form_is_a_name_is_skipped(rt: Runtime, clock:
 
 async def test_seed_003_a_code_that_is_a_reserved_word_is_skipped(rt: Runtime, clock: ManualClock) -> None:
     first = first_id_at(clock.now()) | Snowflakes(1, clock).worker << 12
-    space = Namespace(rt.ids, rt.clock, Reserved.with_paths([f"/{encode(first).upper()}/x"]))
+    space = Namespace(rt.ids, rt.clock, reserved=frozenset({name_key(encode(first).upper())}))
     async with rt.db.write() as session:
         assert await service.free_ids(session, space, 2) == [first + 1, first + 2]
 

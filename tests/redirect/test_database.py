@@ -8,7 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import insert, update
 
-from refract.app import Dispatcher, build_api, reserved_words
+from refract.app import Dispatcher, build_api
 from refract.core.clock import ManualClock
 from refract.core.direct import direct
 from refract.core.ids import encode
@@ -44,10 +44,9 @@ async def client(rt: Runtime, reader: Counting) -> AsyncIterator[httpx.AsyncClie
     """The application as it is put together, without the lane."""
     api = build_api(rt)
     api.include_router(redirect_api.router)
-    reserved = reserved_words(api)
-    follow = Follow(rt, DatabaseLookup(rt, reader), WebSurface(rt, api), reserved=reserved)
+    follow = Follow(rt, DatabaseLookup(rt, reader), WebSurface(rt, api))
     api.state.redirects = follow
-    app = Surroundings(Dispatcher(api, follow, reserved), rt)
+    app = Surroundings(Dispatcher(api, follow), rt)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://go.test") as browser:
         yield browser
 

@@ -22,7 +22,6 @@ from refract.core.settings import Settings
 from refract.identity import audit
 from refract.identity.models import User
 from refract.identity.people import ensure_owner, person_by_email
-from refract.names.service import Namespace
 
 Result = TypeVar("Result")
 Body = TypeVar("Body", bound=BaseModel)
@@ -111,13 +110,6 @@ async def acting(rt: Runtime, email: str | None) -> User:
     """Whoever a command acts as."""
     async with rt.db.write() as session:
         return await person_by_email(session, email) if email else (await ensure_owner(session, rt))[0]
-
-
-def namespace(rt: Runtime) -> Namespace:
-    """Names as the server gives them: the same words are reserved."""
-    from refract.app import build_api, reserved_words  # noqa: PLC0415 - most of what there is to load, and few commands need it
-
-    return Namespace(rt.ids, rt.clock, reserved_words(build_api(rt)), rt.settings.codes == "random")
 
 
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}

@@ -6,13 +6,14 @@ from typing import Annotated, BinaryIO, ClassVar
 
 import typer
 
-from refract.cli.common import acting, namespace
+from refract.cli.common import acting
 from refract.cli.importing import SHOWN, Account, DryRun, Encoding, Errand, File, Load, ReportTo, Verbose, carry_out
 from refract.cli.options import AsUser, DataDir
 from refract.core.runtime import Runtime
 from refract.core.text import shown
 from refract.links.importing import Bringing, Kind, OnConflict, Outcome, Result, Row, open_rows
 from refract.links.importing.bring import BATCH
+from refract.names.service import namespace_of
 
 app = typer.Typer(help="Bring links and bookmarks from a file.", no_args_is_help=True)
 Conflict = Annotated[
@@ -44,7 +45,7 @@ def links(
 
     async def begin(rt: Runtime, stream: BinaryIO) -> Load[Row, Result]:
         rows = open_rows(stream, rt.clock.now(), kind, encoding)
-        bringing = Bringing(rt, namespace(rt), await acting(rt, user), conflict=conflict, dry_run=dry_run, keep_ids=True)
+        bringing = Bringing(rt, namespace_of(rt), await acting(rt, user), conflict=conflict, dry_run=dry_run, keep_ids=True)
 
         async def end() -> None:
             unread.extend(rows.unread)

@@ -8,7 +8,7 @@ from rich.table import Column, Table
 
 from refract.admin import queries
 from refract.admin.schemas import AdminListOut
-from refract.cli.common import acting, command_settings, namespace, on_data
+from refract.cli.common import acting, command_settings, on_data
 from refract.cli.links.desk import segment_of
 from refract.cli.links.shown import UNCUT, console, safe
 from refract.cli.options import AsJson, DataDir
@@ -20,6 +20,7 @@ from refract.lists import service
 from refract.lists.access import Who
 from refract.lists.models import LinkList
 from refract.lists.queries import AllListsFilter, list_named, removed_named
+from refract.names.service import namespace_of
 
 app = typer.Typer(help="Everybody's lists: find one, take it down, bring it back.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The name or the short URL of a published list.", metavar="NAME")]
@@ -85,7 +86,7 @@ def restore(name: Name, data_dir: DataDir = None) -> None:
 
     async def run(rt: Runtime) -> LinkList:
         by = await acting(rt, None)
-        space = namespace(rt)
+        space = namespace_of(rt)
         async with rt.db.write() as session:
             found = await removed_named(session, segment_of(name))
             if found is None:

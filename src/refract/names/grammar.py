@@ -2,8 +2,8 @@
 
 import re
 import secrets
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from typing import Final
 
 from refract.core.ids import ALPHABET, MAX_ID
 from refract.core.text import fold, shown
@@ -18,40 +18,17 @@ CODE_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 FORGIVEN = ".,;:!?)"
 """Punctuation that clings to an address pasted from a sentence."""
 
-SEED_WORDS = (
-    "admin",
-    "api",
-    "app",
-    "auth",
-    "dashboard",
-    "docs",
-    "help",
-    "health",
-    "login",
-    "logout",
-    "register",
-    "signup",
-    "settings",
-    "status",
-    "support",
-    "www",
-    "web",
-    "assets",
-    "static",
-    "mcp",
-    "metrics",
-    "links",
-    "u",
-    "favicon.ico",
-    "robots.txt",
-    "sitemap.xml",
-    "opensearch.xml",
-    "manifest.webmanifest",
-    ".well-known",
-    "ready",
-    "rest",
-)
-"""Words that no name may be, whether a route uses them today or not."""
+ROUTE_WORDS: Final = frozenset({
+    ".well-known", "api", "app", "auth", "favicon.ico", "health", "manifest.webmanifest", "metrics", "opensearch.xml", "ready",
+    "robots.txt", "static",
+})  # fmt: skip
+"""First segments of our own addresses. A test compares them with the routes: a new one must be added here."""
+
+KEPT_WORDS: Final = frozenset({
+    "admin", "assets", "dashboard", "docs", "help", "links", "login", "logout", "mcp", "register", "rest", "settings", "signup",
+    "sitemap.xml", "status", "support", "u", "web", "www",
+})  # fmt: skip
+"""Words that no route uses, and that no name may be all the same."""
 
 SIGN_IN_WORDS = ("log-in", "logon", "log-out", "sign-in", "signin", "sign-out", "signout", "sign-up", "register-account", "admin-login")
 """Other spellings of our own sign-in pages: no new name may be one, but names given before keep working."""
@@ -83,28 +60,19 @@ def possible_key(typed: str) -> str | None:
     return key if _KEY.fullmatch(key) else None
 
 
+RESERVED_KEYS: Final = frozenset(name_key(word) for word in ROUTE_WORDS | KEPT_WORDS)
+"""Comparison keys that no link and no list may have."""
 _SIGN_IN_KEYS = frozenset(name_key(word) for word in SIGN_IN_WORDS)
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved:
-    """Words that no link and no list may take: the first segments of our own paths, and what the web expects to be ours."""
-
-    keys: frozenset[str] = field(default_factory=lambda: frozenset(name_key(word) for word in SEED_WORDS))
-
-    @classmethod
-    def with_paths(cls, paths: Iterable[str]) -> "Reserved":
-        """The fixed words and the first segment of every path that the router knows."""
-        firsts = (path.strip("/").split("/", 1)[0] for path in paths)
-        return cls(frozenset(name_key(word) for word in [*SEED_WORDS, *firsts] if word and "{" not in word))
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name_key(name) in self.keys
+def is_reserved(name: str) -> bool:
+    """Return whether a name is one of our own words, in any spelling."""
+    return name_key(name) in RESERVED_KEYS
 
 
-def check(name: str, kind: Kind, reserved: Reserved) -> str:
-    """The comparison key of a name that may be wished for, or an error that says what is wrong with it."""
-    if name in reserved or name_key(name) in _SIGN_IN_KEYS:
+def check(name: str, kind: Kind, reserved: Collection[str] = RESERVED_KEYS) -> str:
+    """Return the comparison key of a name that may be claimed. Raises `SlugReserved` or `InvalidSlug`."""
+    if name_key(name) in reserved or name_key(name) in _SIGN_IN_KEYS:
         raise SlugReserved(name=shown(name))
     why = _why_not_a_link_name(name) if kind is Kind.LINK else _why_not_a_list_name(name)
     if why:

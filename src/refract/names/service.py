@@ -13,9 +13,10 @@ from refract.core.db import ReadSession, WriteSession
 from refract.core.errors import RefractError
 from refract.core.ids import IdSource, decode, encode, first_id_at
 from refract.core.rows import insert_or_skip, slices
+from refract.core.runtime import Runtime
 from refract.names import near, queries
 from refract.names.errors import SlugTaken
-from refract.names.grammar import FORGIVEN, Reserved, check, could_be_code, name_key, possible_key, random_code, spellings
+from refract.names.grammar import FORGIVEN, RESERVED_KEYS, check, could_be_code, name_key, possible_key, random_code, spellings
 from refract.names.models import Kind, Name
 from refract.names.schemas import NameAvailability
 
@@ -29,9 +30,15 @@ class Namespace:
 
     ids: IdSource
     clock: Clock
-    reserved: Reserved
     random_codes: bool = False
     """Whether new links get a random code in place of the one made of their id."""
+    reserved: frozenset[str] = RESERVED_KEYS
+    """Comparison keys that no name and no code may have."""
+
+
+def namespace_of(rt: Runtime) -> Namespace:
+    """Return the namespace of this installation, the same for the server and for every command."""
+    return Namespace(rt.ids, rt.clock, rt.settings.codes == "random")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ async def give_codes(session: WriteSession, space: Namespace, wanted: Mapping[in
     wishes = dict(wanted)
     while left := [target for target in wanted if target not in found]:
         drawn = {wishes.pop(target, None) or random_code(): target for target in left}
-        drawn = {code: target for code, target in drawn.items() if code not in space.reserved.keys}
+        drawn = {code: target for code, target in drawn.items() if code not in space.reserved}
         rows = [_row(code, code, Kind.LINK, drawn[code], space.clock.now(), generated=True) for code in sorted(drawn)]
         await insert_or_skip(session, cast("Table", Name.__table__), rows)
         holders = await _holders(session, list(drawn))
@@ -142,7 +149,7 @@ async def free_ids(session: ReadSession, space: Namespace, count: int) -> list[i
     while len(found) < count:
         fresh = [(name_key(encode(number)), number) for number in space.ids.next_ids(count - len(found))]
         taken = await queries.find_names(session, {key for key, _ in fresh})
-        found += [number for key, number in fresh if key not in taken and key not in space.reserved.keys]
+        found += [number for key, number in fresh if key not in taken and key not in space.reserved]
     return found
 
 

@@ -6,7 +6,6 @@ from starlette.applications import Starlette
 
 from refract.core.runtime import Runtime
 from refract.identity.usage import KeyUsage
-from refract.names.grammar import Reserved
 from refract.redirect.engine import Engine
 from refract.redirect.follow import Follow
 from refract.redirect.hooks import ListPage, Surface
@@ -24,4 +23,4 @@ def follow_alone(
     frame.state.areas = []
     frame.state.key_usage = rt.part(KeyUsage)
     surface = WebSurface(rt, frame)
-    return Follow(rt, engine.tiers, surface, engine.hooks(lists(surface) if lists else None), Reserved())
+    return Follow(rt, engine.tiers, surface, engine.hooks(lists(surface) if lists else None))

@@ -10,6 +10,7 @@ from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven
 from refract.identity.visitors import Actor
 from refract.limits.errors import RateLimited
 from refract.limits.service import MissLimit
+from refract.names.grammar import is_reserved
 from refract.redirect.follow import Follow
 from refract.redirect.resolve import Dead, Found, Leads, Listed, Missing, Outcome, Shows, SignInFirst, Unfit, Warns, resolve
 from refract.redirect.schemas import ResolveIn, ResolveOut
@@ -38,7 +39,7 @@ async def resolve_path(
     async def who() -> Actor:
         return actor
 
-    if not wish.name or wish.name.lower() in follow.reserved:
+    if not wish.name or is_reserved(wish.name):
         return _out(path, "own_page", 200, "This address belongs to Refract itself.")
     outcome = await resolve(follow.lookup, wish, who, rt.clock.now)
     if isinstance(outcome, Missing) or (isinstance(outcome, Dead) and rt.settings.dead_link_status == 404):

@@ -15,7 +15,6 @@ from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.identity.errors import SignInNeeded
 from refract.limits.service import MissLimit
-from refract.names.grammar import Reserved
 from refract.redirect.errors import (
     LinkBlocked,
     LinkDeleted,
@@ -73,12 +72,11 @@ _GONE: dict[State, type[LinkGone]] = {
 class Follow:
     """The ASGI application behind every name and code."""
 
-    def __init__(self, rt: Runtime, lookup: Lookup, surface: Surface, hooks: Hooks | None = None, reserved: Reserved | None = None) -> None:
+    def __init__(self, rt: Runtime, lookup: Lookup, surface: Surface, hooks: Hooks | None = None) -> None:
         self.rt = rt
         self.lookup = lookup
         self.surface = surface
         self.hooks = hooks or Hooks()
-        self.reserved = reserved or Reserved()
         self.hasty_until = float("-inf")
         self.misses = rt.part(MissLimit)
 

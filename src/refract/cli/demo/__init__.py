@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from refract import migrations
-from refract.cli.common import command_settings, namespace
+from refract.cli.common import command_settings
 from refract.cli.demo.clicks import fill_clicks
 from refract.cli.demo.items import fill_items
 from refract.cli.demo.links import DAYS, fill_links
@@ -24,6 +24,7 @@ from refract.identity.models import User, UserRole
 from refract.identity.people import ensure_owner, make_local_user
 from refract.links import queries
 from refract.links.access import Who
+from refract.names.service import namespace_of
 
 PEOPLE = (("mira@example.com", "Mira Okafor"), ("jonas@example.com", "Jonas Lindqvist"))
 
@@ -55,7 +56,7 @@ async def _fill(settings: Settings, days: int) -> str:
         ids = Snowflakes(0, clock, wait=clock.advance)
         rt = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings))
         people = await _people(rt, settings)
-        space = namespace(rt)
+        space = namespace_of(rt)
         made = await fill_links(rt, clock, space, people, days)
         lists = await fill_lists(rt, clock, space, people[0])
         items = await fill_items(rt, clock, people[0])

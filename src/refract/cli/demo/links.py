@@ -13,6 +13,7 @@ from refract.links.access import Who
 from refract.links.schemas import LinkCreate, LinkPatch
 from refract.links.service import Made, Wish
 from refract.links.vetting import vet
+from refract.names.grammar import is_reserved
 from refract.names.service import Namespace
 from refract.tags import service as tag_service
 
@@ -92,7 +93,7 @@ async def fill_links(rt: Runtime, clock: ManualClock, space: Namespace, people: 
     step = timedelta(days=days) / (len(SAMPLES) + 2)
     made: dict[int, Life] = {}
     for sample in SAMPLES:
-        if sample.name not in space.reserved:
+        if not is_reserved(sample.name):
             link_id, begin, end = await _make(rt, clock, space, people, sample, step)
             made[link_id] = (begin, min(end or now, now), sample.daily)
         clock.advance(step.total_seconds())

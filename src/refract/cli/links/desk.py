@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import typer
 
-from refract.cli.common import acting, command_settings, namespace, on_data
+from refract.cli.common import acting, command_settings, on_data
 from refract.cli.links.shown import print_json
 from refract.core.db import ReadSession, WriteSession
 from refract.core.errors import NotFound
@@ -22,7 +22,7 @@ from refract.links.models import Link
 from refract.links.queries import card_of, did_you_mean, find_link, resolve, view_link
 from refract.links.schemas import LinkOut
 from refract.links.service import Held
-from refract.names.service import Namespace
+from refract.names.service import Namespace, namespace_of
 
 Which = Annotated[str, typer.Argument(help="Name, code, id or short URL.", metavar="LINK")]
 
@@ -59,7 +59,7 @@ class Desk:
 
 async def at_desk(rt: Runtime, email: str | None) -> Desk:
     person = await acting(rt, email)
-    return Desk(rt, person, Who(person.id, person.role == UserRole.ADMIN), namespace(rt))
+    return Desk(rt, person, Who(person.id, person.role == UserRole.ADMIN), namespace_of(rt))
 
 
 def segment_of(typed: str) -> str:

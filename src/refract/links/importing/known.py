@@ -82,7 +82,7 @@ class Surroundings:
         """No link has it, had it or will get it, and its code is nobody's name. Should another process take it now, its key decides."""
         key = name_key(encode(number))
         past = number < first_id_at(self._space.clock.now())
-        unnamed = key not in self._names and key not in self._space.reserved.keys
+        unnamed = key not in self._names and key not in self._space.reserved
         return unnamed and past and number not in self._links and number not in self._buried
 
     def is_taken(self, name: str) -> bool:
