@@ -15,8 +15,7 @@ from refract.links import service
 from refract.links.access import Who
 from refract.links.models import Link, LinkOwner
 from refract.links.schemas import LinkCreate
-from refract.links.service import Made, Wish
-from refract.links.vetting import Vetted, vet
+from refract.links.service import CreatedLink, NewLink
 from refract.lists import service as lists
 from refract.lists.access import Who as ListMaker
 from refract.lists.models import LinkList
@@ -88,22 +87,21 @@ async def signin_link(session: WriteSession, rt: Runtime, owner: User) -> str:
     return (await sessions.make_signin_link(session, rt, owner)).removeprefix(rt.settings.public_url)
 
 
-async def wish(rt: Runtime, destination: str = DESTINATION, **given: Any) -> Wish:
-    new = LinkCreate(destination=destination, **given)
-    vetted = (await vet(rt, [destination]))[0]
-    assert isinstance(vetted, Vetted)
-    return Wish(new, vetted, (new.visibility or rt.settings.default_visibility))
+async def new_link(rt: Runtime, destination: str = DESTINATION, **given: Any) -> NewLink:
+    """A link that may be created."""
+    return await service.check_link(rt, LinkCreate(destination=destination, **given))
 
 
-async def made(session: WriteSession, rt: Runtime, owner: User, destination: str = DESTINATION, **given: Any) -> Made:
-    return await service.create_link(session, space(rt), owner, await wish(rt, destination, **given))
+async def created(session: WriteSession, rt: Runtime, owner: User, destination: str = DESTINATION, **given: Any) -> CreatedLink:
+    """A link that was created or found; nobody is charged."""
+    return await service.create_link(session, rt, owner, await new_link(rt, destination, **given), charged=False)
 
 
 async def link(session: WriteSession, rt: Runtime, owner: User, destination: str = DESTINATION, **given: Any) -> Link:
     """A link of somebody's; `name` stands for a list of one."""
     if "name" in given:
         given["names"] = [given.pop("name")]
-    number = (await made(session, rt, owner, destination, **given)).card.link.id
+    number = (await created(session, rt, owner, destination, **given)).card.link.id
     return await session.get_one(Link, number)
 
 

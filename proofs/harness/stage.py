@@ -19,9 +19,7 @@ from refract.identity.models import Scope, User
 from refract.identity.people import ensure_owner
 from refract.links import service
 from refract.links.schemas import LinkCreate
-from refract.links.service import Made, Wish
-from refract.links.vetting import Vetted, vet
-from refract.names.service import namespace_of
+from refract.links.service import CreatedLink, NewLink, check_links
 
 
 class Planted(NamedTuple):
@@ -50,15 +48,12 @@ async def plant(
     """Links made the way the program makes them, each with a name and a destination of its own."""
     owner = await owner_of(rt)
     names = [f"{prefix}-{number}" for number in range(count)]
-    vetted = await vet(rt, [f"https://{host}/{name}" for name in names])
-    wishes = [
-        Wish(LinkCreate(destination=one.typed, names=[name], **given), one, visibility)
-        for name, one in zip(names, vetted, strict=True)
-        if isinstance(one, Vetted)
-    ]
+    fields: dict[str, Any] = {"visibility": visibility, **given}
+    checked = await check_links(rt, [LinkCreate(destination=f"https://{host}/{name}", names=[name], **fields) for name in names])
+    news = [new for new in checked if isinstance(new, NewLink)]
     async with rt.db.write() as session:
-        made = await service.create_links(session, namespace_of(rt), owner, wishes)
-    cards = [one.card for one in made if isinstance(one, Made)]
+        made = await service.create_links(session, rt, owner, news, charged=False)
+    cards = [created.card for created in made if isinstance(created, CreatedLink)]
     assert len(cards) == count, made
     return [Planted(card.link.id, card.names[0], card.link.destination) for card in cards]
 

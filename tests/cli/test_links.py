@@ -75,6 +75,17 @@ def test_shorten_finds_what_exists(run: Run) -> None:
     assert ok(run("shorten", "https://example.com/")) != first
 
 
+@pytest.mark.usefixtures("people")
+def test_an_operator_is_not_limited_whoever_the_links_are_for(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFRACT_CREATES_PER_HOUR", "1")
+    file = tmp_path / "links.csv"
+    file.write_text("destination,names\n" + "".join(f"https://example.com/{name},{name}\n" for name in ("one", "two")))
+
+    for _ in range(2):
+        ok(run("shorten", "https://example.com/", "--user", "ada@example.com"))
+    assert "2 created" in run("import", "links", file, "--user", "ada@example.com").out
+
+
 def test_shorten_says_in_one_sentence_what_is_wrong(run: Run) -> None:
     refused(run("shorten", "javascript:alert(1)"), "Only http and https", code=2)
     refused(run("shorten", "https://go.test/x"), "our own", code=2)

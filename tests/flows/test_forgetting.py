@@ -59,7 +59,7 @@ def _changes(outside: Outside, link: Link) -> list[tuple[Any, tuple[int, str | N
     who, first, second = make.who(outside.owner), (302, "https://one.example/"), (302, "https://two.example/")
 
     async def edit(session: WriteSession, rt: Runtime) -> Any:
-        vetted = (await make.wish(rt, "https://two.example/")).vetted
+        vetted = (await make.new_link(rt, "https://two.example/")).vetted
         return await service.edit_link(session, make.space(rt), who, link.id, LinkPatch(destination="https://two.example/"), vetted)
 
     return [

@@ -65,8 +65,8 @@ async def test_pages_cost_the_same_at_3_and_at_300_links(rt: Runtime, client: As
     made = 0
     for total in (3, 300):
         async with rt.db.write() as session:
-            wishes = [await make.wish(rt, f"https://example.com/{n}", names=[f"road-{n}"], tags=["x"]) for n in range(made, total)]
-            await service.create_links(session, make.space(rt), ada, wishes)
+            wishes = [await make.new_link(rt, f"https://example.com/{n}", names=[f"road-{n}"], tags=["x"]) for n in range(made, total)]
+            await service.create_links(session, rt, ada, wishes, charged=False)
         made = total
         counts.append([])
         async with rt.db.read() as session:

@@ -141,8 +141,10 @@ async def test_exports_show_it_and_imports_keep_it(rt: Runtime, client: AsyncCli
 
 
 async def test_links_from_before_keep_their_codes(rt: Runtime, client: AsyncClient, ada: User) -> None:
+    random_codes, rt.settings = rt.settings, rt.settings.model_copy(update={"codes": "snowflake"})
     async with rt.db.write() as session:
-        old = await make.link(session, rt, ada)  # made without the setting
+        old = await make.link(session, rt, ada)
+    rt.settings = random_codes
 
     assert old.code == encode(old.id)
     assert (await client.get(f"/{old.code}")).status_code == 302

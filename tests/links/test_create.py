@@ -15,7 +15,7 @@ from refract.identity.models import User
 from refract.links import feed, queries, service
 from refract.links.errors import PastExpiry, TooManyTags
 from refract.links.models import Link, LinkChange, LinkOwner, LinkState, LinkTag, LinkTotals
-from refract.links.service import Made
+from refract.links.service import CreatedLink
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.names.models import Name
 from refract.tags.errors import InvalidTag
@@ -31,7 +31,7 @@ async def _count(rt: Runtime, model: type) -> int:
 async def test_a_link_has_everything_that_was_asked_for(rt: Runtime, clock: ManualClock, ada: User) -> None:
     expiry = clock.now() + timedelta(days=3)
     async with rt.db.write() as session:
-        made = await make.made(
+        made = await make.created(
             session, rt, ada, " https://EXAMPLE.com/Ä?q=1 ".strip(), names=["Road_Map", "plans"], title="Road map", notes="2027\nand on",
             tags=["Engineering Tools", "plan"], redirect_status=308, visibility="secure", forward_query=True, expires_at=expiry,
         )  # fmt: skip
@@ -75,7 +75,7 @@ async def test_seed_001_the_id_is_a_snowflake_and_the_code_is_nowhere_stored(rt:
 
 async def test_without_a_name_the_code_is_the_address(rt: Runtime, ada: User) -> None:
     async with rt.db.write() as session:
-        shown = (await make.made(session, rt, ada)).card.shown("https://go.test", rt.clock.now())
+        shown = (await make.created(session, rt, ada)).card.shown("https://go.test", rt.clock.now())
 
     assert shown.names == []
     assert shown.short_url == f"https://go.test/{shown.code}"
@@ -131,25 +131,25 @@ async def test_each_row_has_its_own_result(rt: Runtime, clock: ManualClock, ada:
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="taken")
     wishes = [
-        await make.wish(rt, names=["new", "zeta"], tags=["Alpha"]),
-        await make.wish(rt, names=["Taken"]),
-        await make.wish(rt, names=["NEW"]),
-        await make.wish(rt, tags=["alpha", "beta"]),
-        await make.wish(rt, names=["admin"]),
-        await make.wish(rt, expires_at=clock.now() - timedelta(1)),
-        await make.wish(rt, names=["last"], tags=["<i>"]),
-        await make.wish(rt, names=["last"]),
+        await make.new_link(rt, names=["new", "zeta"], tags=["Alpha"]),
+        await make.new_link(rt, names=["Taken"]),
+        await make.new_link(rt, names=["NEW"]),
+        await make.new_link(rt, tags=["alpha", "beta"]),
+        await make.new_link(rt, names=["admin"]),
+        await make.new_link(rt, expires_at=clock.now() - timedelta(1)),
+        await make.new_link(rt, names=["last"], tags=["<i>"]),
+        await make.new_link(rt, names=["last"]),
     ]
     async with rt.db.write() as session:
-        results = await service.create_links(session, make.space(rt), ada, wishes)
+        results = await service.create_links(session, rt, ada, wishes, charged=False)
 
     kinds = [type(result) for result in results]
-    assert kinds == [Made, SlugTaken, SlugTaken, Made, SlugReserved, PastExpiry, InvalidTag, Made]
+    assert kinds == [CreatedLink, SlugTaken, SlugTaken, CreatedLink, SlugReserved, PastExpiry, InvalidTag, CreatedLink]
     async with rt.db.read() as session:
         names = {name.name: name.target_id for name in await session.scalars(select(Name))}
         uses = {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))}
         ids = set(await session.scalars(select(Link.id)))
-    made = [result.card.link.id for result in results if isinstance(result, Made)]
+    made = [result.card.link.id for result in results if isinstance(result, CreatedLink)]
     assert ids >= set(made)
     assert (names["new"], names["zeta"], names["last"]) == (made[0], made[0], made[2])
     assert len(ids) == 4
@@ -160,14 +160,14 @@ async def test_a_thousand_links_take_as_many_statements_as_ten(rt: Runtime, ada:
     counts = []
     for number in (10, 1000):
         wishes = [
-            await make.wish(rt, f"https://example.com/{number}/{row}", names=[f"n{number}-{row}"], tags=["x"]) for row in range(number)
+            await make.new_link(rt, f"https://example.com/{number}/{row}", names=[f"n{number}-{row}"], tags=["x"]) for row in range(number)
         ]
         asked: list[str] = []
         stop = count_statements(rt.db.engine, asked.append)
         async with rt.db.write() as session:
-            results = await service.create_links(session, make.space(rt), ada, wishes)
+            results = await service.create_links(session, rt, ada, wishes, charged=False)
         stop()
-        assert all(isinstance(result, Made) for result in results)
+        assert all(isinstance(result, CreatedLink) for result in results)
         counts.append(len(asked))
 
     assert counts[0] >= counts[1]
@@ -181,7 +181,7 @@ async def test_a_link_that_exists_is_found_by_the_serialised_destination(rt: Run
     async with rt.db.write() as session:
         first = await make.link(session, rt, ada, "https://example.com/%C3%84", name="first", tags=["Alpha"])
         await make.link(session, rt, ada, "https://example.com/other")
-        found = await make.made(session, rt, ada, "HTTPS://EXAMPLE.com:443/Ä", find_if_exists=True)
+        found = await make.created(session, rt, ada, "HTTPS://EXAMPLE.com:443/Ä", find_if_exists=True)
 
     assert found.found
     assert found.card.link.id == first.id
@@ -195,7 +195,7 @@ async def test_the_oldest_of_several_is_found(rt: Runtime, clock: ManualClock, a
         for _ in range(3):
             clock.advance(1)
             links.append(await make.link(session, rt, ada))
-        found = await make.made(session, rt, ada, find_if_exists=True)
+        found = await make.created(session, rt, ada, find_if_exists=True)
 
     assert found.card.link.id == links[0].id
 
@@ -210,7 +210,7 @@ async def test_only_my_own_live_links_are_found(rt: Runtime, clock: ManualClock,
         await service.delete_link(session, make.who(ada), deleted.id, clock.now())
     clock.advance(1)
     async with rt.db.write() as session:
-        made = await make.made(session, rt, ada, find_if_exists=True)
+        made = await make.created(session, rt, ada, find_if_exists=True)
 
     assert not made.found
 
@@ -233,7 +233,7 @@ async def test_what_is_found_fulfils_the_wish(rt: Runtime, ada: User, given: dic
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="one", tags=["Alpha", "beta"])
     async with rt.db.write() as session:
-        made = await make.made(session, rt, ada, find_if_exists=True, **given)
+        made = await make.created(session, rt, ada, find_if_exists=True, **given)
 
     assert made.found is found
 
@@ -242,16 +242,16 @@ async def test_a_row_finds_what_a_row_before_it_made(rt: Runtime, ada: User) -> 
     async with rt.db.write() as session:
         await make.link(session, rt, ada, "https://example.com/old", name="taken")
     wishes = [
-        await make.wish(rt, find_if_exists=True, names=["taken"]),  # fails, so the next one makes the link
-        await make.wish(rt, find_if_exists=True),
-        await make.wish(rt, find_if_exists=True, tags=["new"]),  # not fulfilled by the one before
-        await make.wish(rt, find_if_exists=True),
+        await make.new_link(rt, find_if_exists=True, names=["taken"]),  # fails, so the next one makes the link
+        await make.new_link(rt, find_if_exists=True),
+        await make.new_link(rt, find_if_exists=True, tags=["new"]),  # not fulfilled by the one before
+        await make.new_link(rt, find_if_exists=True),
     ]
     async with rt.db.write() as session:
-        results = await service.create_links(session, make.space(rt), ada, wishes)
+        results = await service.create_links(session, rt, ada, wishes, charged=False)
 
     assert isinstance(results[0], SlugTaken)
-    made = [result for result in results if isinstance(result, Made)]
+    made = [result for result in results if isinstance(result, CreatedLink)]
     assert [one.found for one in made] == [False, False, True]
     assert made[2].card.link.id == made[0].card.link.id
     assert len({one.card.link.id for one in made}) == 2

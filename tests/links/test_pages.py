@@ -78,11 +78,11 @@ async def test_everybody_finds_public_links_and_administrators_find_all(
 async def test_links_of_one_millisecond_are_neither_skipped_nor_repeated(rt: Runtime, clock: ManualClock, ada: User) -> None:
     """A position without the id as a tie-break would lose rows."""
     async with rt.db.write() as session:
-        wishes = [await make.wish(rt, title=str(number)) for number in range(30)]
-        made = await service.create_links(session, make.space(rt), ada, wishes)
+        wishes = [await make.new_link(rt, title=str(number)) for number in range(30)]
+        made = await service.create_links(session, rt, ada, wishes, charged=False)
         for number, result in enumerate(made):
             if number % 3:
-                assert isinstance(result, service.Made)
+                assert isinstance(result, service.CreatedLink)
                 session.add(LinkTotals(link_id=result.card.link.id, total_clicks=number % 2, bot_clicks=1, last_clicked_at=clock.now()))
     expected = [str(number) for number in reversed(range(30))]
     for sort in Sort:
@@ -203,9 +203,9 @@ async def test_a_page_costs_the_same_number_of_queries_at_10_and_at_1000_links(
     for rows in (10, 1000):
         async with rt.db.write() as session:
             wishes = [
-                await make.wish(rt, f"https://example.com/{number}", names=[f"n{number}"], tags=["x"]) for number in range(made, rows)
+                await make.new_link(rt, f"https://example.com/{number}", names=[f"n{number}"], tags=["x"]) for number in range(made, rows)
             ]
-            await service.create_links(session, make.space(rt), ada, wishes)
+            await service.create_links(session, rt, ada, wishes, charged=False)
         made = rows
         asked: list[str] = []
         stop = count_statements(rt.db.reading_engine, asked.append)

@@ -251,8 +251,8 @@ async def test_an_heir_keeps_the_shares_of_links_that_pass_to_others(
 
 async def test_hundreds_of_links_are_handed_over(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
     async with rt.db.write() as session:
-        wishes = [await make.wish(rt, f"https://example.com/{number}") for number in range(450)]
-        await service.create_links(session, make.space(rt), ada, wishes)
+        wishes = [await make.new_link(rt, f"https://example.com/{number}") for number in range(450)]
+        await service.create_links(session, rt, ada, wishes, charged=False)
     async with rt.db.write() as session:
         await service.hand_over_links(session, ada, clock.now(), heir=bob)
     async with rt.db.read() as session:

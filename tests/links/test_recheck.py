@@ -62,13 +62,13 @@ async def asking(ours: Runtime) -> AsyncIterator[AsyncClient]:
 
 async def _make(rt: Runtime, owner: User, destination: str, **given: object) -> int:
     """A link whose destination was vetted first: the service is never asked inside a transaction."""
-    wish = await make.wish(rt, destination, **given)
+    wish = await make.new_link(rt, destination, **given)
     async with rt.db.write() as session:
-        return (await service.create_link(session, make.space(rt), owner, wish)).card.link.id
+        return (await service.create_link(session, rt, owner, wish, charged=False)).card.link.id
 
 
 async def _lead(rt: Runtime, owner: User, link_id: int, destination: str) -> None:
-    vetted = (await make.wish(rt, destination)).vetted
+    vetted = (await make.new_link(rt, destination)).vetted
     async with rt.db.write() as session:
         await service.edit_link(session, make.space(rt), make.who(owner), link_id, LinkPatch(destination=destination), vetted)
 
@@ -187,10 +187,10 @@ async def test_a_silent_service_ends_the_run_and_flags_nothing(ours: Runtime, fa
 
 async def test_a_safe_check_does_not_lift_a_look_alike(ours: Runtime, fake: FakeSafeBrowsing, ada: User) -> None:
     fake.mode = "500"
-    wish = await make.wish(ours, "https://pаypal.example/")  # a Cyrillic а
+    wish = await make.new_link(ours, "https://pаypal.example/")  # a Cyrillic а
     assert (wish.vetted.flag_reason, wish.vetted.unchecked) == (FlagReason.LOOKALIKE, True)
     async with ours.db.write() as session:
-        link_id = (await service.create_link(session, make.space(ours), ada, wish)).card.link.id
+        link_id = (await service.create_link(session, ours, ada, wish, charged=False)).card.link.id
     fake.mode = "ok"
     ours.clock.advance(REST_SECONDS)  # type: ignore[attr-defined]
 

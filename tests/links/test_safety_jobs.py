@@ -38,11 +38,11 @@ async def ours(rt: Runtime, fake: FakeSafeBrowsing) -> AsyncIterator[Runtime]:
 async def _made(rt: Runtime, fake: FakeSafeBrowsing, *destinations: str) -> list[int]:
     """Links made during an outage; making them asks for the job."""
     fake.mode = "500"
-    wishes = [await make.wish(rt, destination) for destination in destinations]
+    wishes = [await make.new_link(rt, destination) for destination in destinations]
     assert all(wish.vetted.flagged for wish in wishes)
     async with rt.db.write() as session:
         ada: User = await make.person(session, rt, "ada")
-        ids = [(await service.create_link(session, make.space(rt), ada, wish)).card.link.id for wish in wishes]
+        ids = [(await service.create_link(session, rt, ada, wish, charged=False)).card.link.id for wish in wishes]
     rt.clock.advance(REST_SECONDS)  # type: ignore[attr-defined]
     return ids
 
@@ -115,7 +115,7 @@ async def test_without_a_key_flags_stay_and_the_job_ends(ours: Runtime, rt: Runt
 
 
 async def test_old_checks_go(ours: Runtime, fake: FakeSafeBrowsing) -> None:
-    await make.wish(ours, "https://good.example/")
+    await make.new_link(ours, "https://good.example/")
     ours.clock.advance(86_400)  # type: ignore[attr-defined]
 
     await forget_checks(ours, ForgetChecks())

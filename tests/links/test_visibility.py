@@ -80,7 +80,7 @@ async def test_visibility_goes_through_edit_history_revert_and_undo(rt: Runtime,
         held = await service.undo(session, space, who, link.id)
         assert held.link.seen_as == Visibility.SECURE
         assert (held.link.visibility, held.link.audience) == ("secure", None)
-    vetted = (await make.wish(rt)).vetted
+    vetted = (await make.new_link(rt)).vetted
     async with rt.db.write() as session:
         held = await service.revert_link(session, space, who, link.id, 1, vetted)
         assert held.link.seen_as == Visibility.SIGNED_IN

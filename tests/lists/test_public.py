@@ -189,7 +189,7 @@ async def test_an_entry_follows_one_of_our_links(client: AsyncClient, rt: Runtim
     assert (await client.get("/reading/1")).headers["location"] == A
 
     async with rt.db.write() as session:
-        vetted = (await make.wish(rt, C)).vetted
+        vetted = (await make.new_link(rt, C)).vetted
         await links.edit_link(session, make.space(rt), make.who(ada), link.id, LinkPatch(destination=C), vetted)
     assert (await client.get("/reading/1")).headers["location"] == C
     assert (await read(client, me, found["id"]))["entries"][0]["url"] == C

@@ -25,7 +25,7 @@ from refract.identity.shares import PersonalShares, begin_export
 from refract.identity.standing import Standing
 from refract.identity.visitors import Actor
 from refract.limits.errors import TooManyNetworkStreams
-from refract.links.edge import ASKING, who
+from refract.links.dependencies import ASKING, who
 from refract.links.errors import LinkNotFound, NotYours
 from refract.web.networks import check_stream
 from refract.web.problems import problems

@@ -4,16 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
-from refract.cli.common import checked, command_settings, moment, on_data
-from refract.cli.links.desk import at_desk
+from refract.cli.common import acting, checked, command_settings, moment, on_data
 from refract.cli.links.shown import print_json
 from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.runtime import Runtime
-from refract.links.edge import wish_of
 from refract.links.models import Visibility
-from refract.links.safety import Safety
 from refract.links.schemas import LinkCreate, LinkOut
-from refract.links.service import create_link
+from refract.links.service import check_link, create_link
 
 
 def shorten(
@@ -41,20 +38,19 @@ def shorten(
     said = {"redirect_status": status, "visibility": visibility}
     given |= {field: value for field, value in said.items() if value is not None}  # an existing link must have what is said, no more
 
-    link = on_data(settings, lambda rt: _made(rt, given, expires, user))
+    link = on_data(settings, lambda rt: _shorten(rt, given, expires, user))
     if as_json:
         print_json(link)
     else:
         typer.echo(link.short_url)
 
 
-async def _made(rt: Runtime, given: dict[str, Any], expires: str | None, user: str | None) -> LinkOut:
+async def _shorten(rt: Runtime, given: dict[str, Any], expires: str | None, user: str | None) -> LinkOut:
     if expires is not None:
         given["expires_at"] = moment(expires, rt.clock.now())
     new = checked(LinkCreate, **given)
-    desk = await at_desk(rt, user)
-    vetted = await rt.part(Safety).vet_one(given["destination"])
-    wish = wish_of(rt, new, vetted)
+    owner = await acting(rt, user)
+    link = await check_link(rt, new)
     async with rt.db.write() as session:
-        made = await create_link(session, desk.space, desk.person, wish)
-    return made.card.shown(rt.settings.public_url, rt.clock.now())
+        created = await create_link(session, rt, owner, link, charged=False)
+    return created.card.shown(rt.settings.public_url, rt.clock.now())

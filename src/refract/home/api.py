@@ -9,7 +9,7 @@ from refract.core.errors import Invalid
 from refract.core.schema import Id, Output
 from refract.home.search import Kind, search
 from refract.identity.actors import Reader
-from refract.links.edge import ASKING
+from refract.links.dependencies import ASKING
 from refract.web.problems import problems
 from refract.web.toolkit import Rt, api_router
 

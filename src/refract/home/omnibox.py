@@ -20,7 +20,7 @@ from refract.identity.visitors import Actor
 from refract.limits.service import MissLimit, SharedLimit
 from refract.links import pages as link_pages
 from refract.links import queries
-from refract.links.edge import Space, who
+from refract.links.dependencies import who
 from refract.links.models import Link
 from refract.tags.queries import TagSort, page_of_tags
 from refract.web.networks import client_network
@@ -115,13 +115,13 @@ async def _tags(rt: Runtime, actor: Actor, text: str) -> list[Option]:
 
 
 @router.post("/app/omnibox")
-async def omnibox(request: Request, actor: Writer, rt: Rt, space: Space, q: Annotated[str, Form(max_length=10_000)] = "") -> Response:
+async def omnibox(request: Request, actor: Writer, rt: Rt, q: Annotated[str, Form(max_length=10_000)] = "") -> Response:
     """An address is shortened, a name is opened, a tag is looked up, anything else is searched for."""
     meaning = reading.read(q)
     if meaning.kind == "nothing":
         return RedirectResponse("/", 303)
     if meaning.kind == "shorten":
-        made, errors = await link_pages.shorten(rt, space, actor, meaning.text)
+        made, errors = await link_pages.shorten(rt, actor, meaning.text)
         if made is None:
             return link_pages.show_form(request, actor, rt, status=422, values={"destination": meaning.text}, errors=errors)
         return RedirectResponse(f"/?created={made}", 303)

@@ -10,7 +10,7 @@ from refract.identity.visitors import Actor
 from refract.library.shelf import items_matching
 from refract.links import pages as link_pages
 from refract.links import queries as links
-from refract.links.edge import who
+from refract.links.dependencies import who
 from refract.links.queries import LinkQuestion
 from refract.lists import queries as lists
 from refract.lists.access import Who as ListOwner

@@ -61,6 +61,11 @@ class Recheck:
     threat: str | None = None
 
 
+async def check_destination(rt: Runtime, destination: str) -> Vetted:
+    """Return a destination that may be led to. Raises why not. Other services may be asked: no transaction may be open."""
+    return await rt.part(Safety).vet_one(destination)
+
+
 async def vet(rt: Runtime, destinations: Sequence[str]) -> list[Vetted | RefractError]:
     """For each destination, in order: what may be led to, or why not. Call it outside any transaction."""
     return await rt.part(Safety).vet(destinations)

@@ -12,7 +12,7 @@ from refract.core.schema import read_id
 from refract.identity.actors import Writer
 from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
-from refract.links.edge import Space
+from refract.links.dependencies import Space
 from refract.lists import queries
 from refract.lists.access import Who
 from refract.lists.creators import Visitor, Writing

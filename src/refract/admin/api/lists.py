@@ -10,7 +10,7 @@ from refract.core.errors import NothingToUndo
 from refract.core.page import Cursors, InvalidCursor
 from refract.core.schema import Id
 from refract.identity.actors import Admin
-from refract.links.edge import Space
+from refract.links.dependencies import Space
 from refract.lists import service
 from refract.lists.access import Who
 from refract.lists.creators import Visitor

@@ -14,7 +14,7 @@ from refract.identity.actors import Admin
 from refract.jobs import queries as jobs
 from refract.jobs.errors import JobNotDead, JobNotFound
 from refract.links import queries as links
-from refract.links.edge import who
+from refract.links.dependencies import who
 from refract.links.models import LinkState
 from refract.links.queries import LinkQuestion, OwnerFilter, Sort
 from refract.links.schemas import LinkPage

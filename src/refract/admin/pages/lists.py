@@ -12,7 +12,7 @@ from refract.core.page import Cursors
 from refract.core.schema import Id
 from refract.identity.actors import Admin
 from refract.identity.rendering import respond
-from refract.links.edge import Space
+from refract.links.dependencies import Space
 from refract.lists import service
 from refract.lists.access import Who
 from refract.lists.queries import AllListsFilter

@@ -10,9 +10,8 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service
 from refract.links.access import Who
+from refract.links.models import Visibility
 from refract.links.schemas import LinkCreate, LinkPatch
-from refract.links.service import Made, Wish
-from refract.links.vetting import vet
 from refract.names.grammar import is_reserved
 from refract.names.service import Namespace
 from refract.tags import service as tag_service
@@ -106,18 +105,16 @@ async def _make(
     rt: Runtime, clock: ManualClock, space: Namespace, people: Sequence[User], sample: Sample, step: timedelta
 ) -> tuple[int, datetime, datetime | None]:
     names = [name for name in (sample.name, *sample.more) if name]
-    given: dict[str, Any] = dict(sample.given)
+    given: dict[str, Any] = {"visibility": Visibility.UNLISTED, **dict(sample.given)}
     if sample.then == "expire":
         given["expires_at"] = clock.now() + step * 4
     tags = [tag for tag in sample.tags.split(",") if tag]
     new = LinkCreate(destination=sample.destination, names=names, title=sample.title or None, tags=tags, **given)
-    (vetted,) = await vet(rt, [sample.destination])
-    if isinstance(vetted, Exception):
-        raise vetted
+    checked = await service.check_link(rt, new)
     owner = people[sample.by]
     async with rt.db.write() as session:
-        made: Made = await service.create_link(session, space, owner, Wish(new, vetted, str(given.get("visibility", "unlisted"))))
-        link_id, who = made.card.link.id, Who(owner.id)
+        created = await service.create_link(session, rt, owner, checked, charged=False)
+        link_id, who = created.card.link.id, Who(owner.id)
         begin, end = clock.now(), given.get("expires_at")
         clock.advance(90)
         if sample.by:

@@ -14,7 +14,7 @@ from refract.identity.errors import AdministratorsOnly
 from refract.identity.visitors import Actor
 from refract.library import vocabulary
 from refract.library.search_jobs import reindex_change, reindex_tag
-from refract.links.edge import ASKING, who
+from refract.links.dependencies import ASKING, who
 from refract.links.queries import visible_tags
 from refract.tags import personal, service
 from refract.tags.errors import AliasNotFound, InvalidTag, NoTagChange, NothingToMerge, TagExists, TagNameKept, TagNotFound

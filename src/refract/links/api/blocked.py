@@ -11,7 +11,7 @@ from refract.core.schema import Id, Input, Output
 from refract.identity.actors import Admin
 from refract.identity.errors import AdministratorsOnly
 from refract.links import blocking
-from refract.links.edge import ASKING
+from refract.links.dependencies import ASKING
 from refract.links.safety_errors import DomainNotBlocked, InvalidDomain
 from refract.links.safety_models import BlockedDomain
 from refract.web.problems import problems

@@ -4,27 +4,19 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from refract.core.db import WriteSession
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.actors import Writer
-from refract.identity.models import User
-from refract.limits.errors import RateLimited
-from refract.limits.service import charge, charge_up_to
 from refract.links import service
-from refract.links.edge import GUARDED, Space, bucket_of, creations_per_hour, wish_of
-from refract.links.schemas import MOST_IN_BULK, BulkCreate, BulkResult, BulkRow, LinkCreate, RowError
-from refract.links.service import Made, Wish
-from refract.links.vetting import vet
-from refract.names.service import Namespace
+from refract.links.dependencies import GUARDED
+from refract.links.schemas import BulkCreate, BulkResult, BulkRow, LinkCreate, RowError
+from refract.links.service import CreatedLink, NewLink
 from refract.web.problems import ValidationFailed, field_errors
 from refract.web.routes import large_body
 from refract.web.toolkit import IdempotencyKey, Rt, api_router
 
 router = api_router("/links", "links")
-Outcome = Made | RefractError
-TRIALS_PER_CREATE = 10
-"""Rows that may be tried in an hour for each link that may be made in one."""
+Outcome = CreatedLink | RefractError
 
 
 class _DryRun(Exception):
@@ -41,19 +33,20 @@ async def create_links(
     asked: BulkCreate,
     actor: Writer,
     rt: Rt,
-    space: Space,
     idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
 ) -> BulkResult:
     """Create up to 1,000 links. One row that fails takes nothing from the others; a dry run says what would happen."""
     if asked.dry_run:
-        await _pay_for_trial(rt, actor.user, len(asked.links))
-    rows = await judge(rt, asked.links)
-    wishes = {index: row for index, row in enumerate(rows) if isinstance(row, Wish)}
-    outcomes: dict[int, Outcome] = {index: row for index, row in enumerate(rows) if isinstance(row, RefractError)}
+        async with rt.db.write() as session:
+            await service.charge_trial(session, rt, actor.user, len(asked.links))
+    rows = await _check(rt, asked.links)
+    news = {index: row for index, row in rows.items() if isinstance(row, NewLink)}
+    outcomes: dict[int, Outcome] = {index: row for index, row in rows.items() if isinstance(row, RefractError)}
     try:
         async with rt.db.write() as session:
-            outcomes |= await _create(session, rt, space, actor.user, wishes)
-            result = _report(rt, outcomes, len(rows))  # in here: after a roll-back there is nothing left to report
+            created = await service.create_links(session, rt, actor.user, list(news.values()))
+            outcomes |= dict(zip(news, created, strict=True))
+            result = _report(rt, outcomes)  # in here: after a roll-back there is nothing left to report
             if asked.dry_run:
                 raise _DryRun(result)
     except _DryRun as dry:
@@ -61,33 +54,13 @@ async def create_links(
     return result
 
 
-async def _pay_for_trial(rt: Runtime, user: User, rows: int) -> None:
-    """Count the rows of a dry run, which gives back what it took for links but costs as much as making them."""
-    limit = creations_per_hour(rt, user)
-    async with rt.db.write() as session:
-        per_hour = None if limit is None else max(limit * TRIALS_PER_CREATE, MOST_IN_BULK)
-        await charge(session, f"trials:{user.id}", rows, per_hour=per_hour, now=rt.clock.now())
-
-
-async def judge(rt: Runtime, rows: list[dict[str, Any]]) -> list[Wish | RefractError]:
-    """Each row as a wish, or why it cannot be one. Destinations are looked at together, with no transaction open."""
-    found: list[LinkCreate | RefractError] = [_read(row) for row in rows]
-    good = [new for new in found if isinstance(new, LinkCreate)]
-    verdicts = iter(await vet(rt, [new.destination for new in good]))
-    judged: list[Wish | RefractError] = []
-    for new in found:
-        verdict = next(verdicts) if isinstance(new, LinkCreate) else new
-        judged.append(
-            wish_of(rt, new, verdict)
-            if isinstance(new, LinkCreate) and not isinstance(verdict, RefractError | LinkCreate)
-            else _error(verdict)
-        )
-    return judged
-
-
-def _error(verdict: object) -> RefractError:
-    assert isinstance(verdict, RefractError)  # noqa: S101 - everything else became a wish
-    return verdict
+async def _check(rt: Runtime, rows: list[dict[str, Any]]) -> dict[int, NewLink | RefractError]:
+    """Return each row as a new link, or why it cannot be one. Destinations are checked together, with no transaction open."""
+    read = dict(enumerate(map(_read, rows)))
+    valid = {index: row for index, row in read.items() if isinstance(row, LinkCreate)}
+    checked = await service.check_links(rt, list(valid.values()))
+    refused = {index: row for index, row in read.items() if isinstance(row, RefractError)}
+    return refused | dict(zip(valid, checked, strict=True))
 
 
 def _read(row: dict[str, Any]) -> LinkCreate | RefractError:
@@ -97,19 +70,9 @@ def _read(row: dict[str, Any]) -> LinkCreate | RefractError:
         return ValidationFailed(errors=field_errors(wrong.errors()))
 
 
-async def _create(session: WriteSession, rt: Runtime, space: Namespace, user: User, wishes: dict[int, Wish]) -> dict[int, Outcome]:
-    per_hour = creations_per_hour(rt, user)
-    granted, _ = await charge_up_to(session, bucket_of(user), len(wishes), per_hour=per_hour, now=rt.clock.now())
-    within = dict(list(wishes.items())[:granted])
-    made = await service.create_links(session, space, user, list(within.values())) if within else []
-    outcomes: dict[int, Outcome] = dict(zip(within, made, strict=True))
-    past = RateLimited(limit=per_hour or 0, per="an hour", retry_after=3600 // (per_hour or 1))
-    return outcomes | {index: past for index in wishes if index not in within}
-
-
-def _report(rt: Runtime, outcomes: dict[int, Outcome], count: int) -> BulkResult:
+def _report(rt: Runtime, outcomes: dict[int, Outcome]) -> BulkResult:
     now = rt.clock.now()
-    rows = [_row(rt, index, outcomes[index], now) for index in range(count)]
+    rows = [_row(rt, index, outcomes[index], now) for index in sorted(outcomes)]
     return BulkResult(results=rows, created=sum(row.status == 201 for row in rows), failed=sum(row.status >= 400 for row in rows))
 
 

@@ -8,7 +8,7 @@ from refract.core.schema import Id
 from refract.identity.access import Right
 from refract.identity.actors import Reader, Writer
 from refract.links import queries, service
-from refract.links.edge import ASKING, GUARDED, ON_A_LINK, shown, who
+from refract.links.dependencies import ASKING, GUARDED, ON_A_LINK, shown, who
 from refract.links.errors import InvitationNotFound, LinkNotFound, OwnerExists
 from refract.links.schemas import InvitationList, InvitationPage, LinkOut
 from refract.web.problems import problems

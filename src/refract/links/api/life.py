@@ -4,7 +4,7 @@ from refract.core.errors import InvalidStateTransition, NothingToUndo, Stale
 from refract.core.schema import Id
 from refract.identity.actors import Writer
 from refract.links import service
-from refract.links.edge import ASKING, Space, shown, who
+from refract.links.dependencies import ASKING, Space, shown, who
 from refract.links.errors import LinkNotFound, NotYours, OnlyAdministrators, PastExpiry, RenewalNeeded
 from refract.links.schemas import LinkOut, Renewal
 from refract.web.problems import problems

@@ -11,10 +11,11 @@ from refract.identity.access import Right
 from refract.identity.actors import Reader, Writer
 from refract.identity.errors import AdministratorsOnly
 from refract.links import queries, service
-from refract.links.edge import ASKING, GUARDED, ON_A_LINK, Space, create_one, look_at, shown, who, wish_of
+from refract.links.dependencies import ASKING, GUARDED, ON_A_LINK, Space, shown, who
 from refract.links.errors import LinkNotFound, NotYours, PastExpiry, SortUnavailable, TooManyNames, TooManyTags
 from refract.links.models import LinkState, Visibility
 from refract.links.queries import LinkQuestion, OwnerFilter, Sort
+from refract.links.safety import check_destination
 from refract.links.safety_errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.links.schemas import LinkCreate, LinkOut, LinkPage, LinkPatch
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
@@ -36,14 +37,13 @@ async def create_link(
     new: LinkCreate,
     actor: Writer,
     rt: Rt,
-    space: Space,
     response: Response,
     idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
 ) -> LinkOut:
     """Create a short link."""
-    vetted = await look_at(rt, new.destination)
+    checked = await service.check_link(rt, new)
     async with rt.db.write() as session:
-        made = await create_one(session, rt, space, actor.user, wish_of(rt, new, vetted))
+        made = await service.create_link(session, rt, actor.user, checked)
         out = made.card.shown(rt.settings.public_url, rt.clock.now())
     response.status_code = 200 if made.found else 201
     response.headers["ETag"] = etag(out.version)
@@ -98,7 +98,7 @@ async def change_link(
     link_id: Id, changes: LinkPatch, actor: Writer, rt: Rt, space: Space, response: Response, if_match: IfMatch = None
 ) -> LinkOut:
     """Change what is named; everything else stays. With If-Match only the version that was seen is changed."""
-    vetted = await look_at(rt, changes.destination) if changes.destination is not None else None
+    vetted = await check_destination(rt, changes.destination) if changes.destination is not None else None
     async with rt.db.write() as session:
         held = await service.edit_link(session, space, who(actor), link_id, changes, vetted, version=expected_version(if_match))
         out = await shown(rt, held)

@@ -10,7 +10,7 @@ from refract.identity.actors import MaybeReader, Writer
 from refract.limits.errors import RateLimited
 from refract.limits.service import MissLimit
 from refract.links import service
-from refract.links.edge import ASKING, Space, shown, who
+from refract.links.dependencies import ASKING, Space, shown, who
 from refract.links.errors import LinkNotFound, NameNotFound, NotYours, TooManyNames
 from refract.links.schemas import LinkOut
 from refract.names import service as names

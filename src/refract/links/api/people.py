@@ -11,7 +11,7 @@ from refract.identity.access import Right
 from refract.identity.actors import Reader, Writer
 from refract.identity.errors import EmailAmbiguous, UserNotFound
 from refract.links import queries, service
-from refract.links.edge import ASKING, ON_A_LINK, AddressLimit, Space, look_at, offer, shown, who
+from refract.links.dependencies import ASKING, ON_A_LINK, Space, offer, shown, who
 from refract.links.errors import (
     LinkNotFound,
     NotYours,
@@ -24,6 +24,7 @@ from refract.links.errors import (
     VersionNotFound,
 )
 from refract.links.models import InvitedRole
+from refract.links.safety import check_destination
 from refract.links.safety_errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.links.schemas import (
     InvitationMade,
@@ -118,7 +119,7 @@ async def list_shares(link_id: Id, actor: Reader, rt: Rt) -> ShareList:
 @router.post("/shares", status_code=201, responses=problems(*_PEOPLE, ShareExists))
 async def share_link(link_id: Id, person: PersonIn, actor: Writer, rt: Rt, idempotency_key: IdempotencyKey = None) -> LinkShareOut:  # noqa: ARG001 - read by the route class
     """Let somebody look at the link and its figures."""
-    await rt.part(AddressLimit).charge_actor(actor)
+    await rt.part(service.AddressLimit).charge_caller(who(actor))
     async with rt.db.write() as session:
         held, user = await service.share_link(session, who(actor), link_id, person.email, rt.clock.now())
         return LinkShareOut(user_id=user.id, name=user.shown_name, email=user.email, added_at=held.now)
@@ -162,7 +163,7 @@ async def revert_link(
     async with rt.db.read() as session:
         await queries.view_link(session, who(actor), link_id, Right.EDIT)
         kept = await queries.version_of(session, link_id, version)
-    vetted = await look_at(rt, kept.snapshot["destination"])
+    vetted = await check_destination(rt, kept.snapshot["destination"])
     async with rt.db.write() as session:
         held = await service.revert_link(session, space, who(actor), link_id, version, vetted)
         return await shown(rt, held)

@@ -16,9 +16,7 @@ from refract.identity.models import User
 from refract.links.importing.known import Surroundings, Want
 from refract.links.importing.rows import Candidate, Row, Unreadable
 from refract.links.schemas import MOST_IN_BULK, LinkCreate
-from refract.links.service import Made, Wish, create_links
-from refract.links.service.wishes import Kept
-from refract.links.vetting import Vetted, vet
+from refract.links.service import CreatedLink, KeptIdentity, NewLink, check_links, create_links
 from refract.names.errors import SlugReserved, SlugTaken
 from refract.names.grammar import name_key
 from refract.names.service import Namespace
@@ -103,11 +101,11 @@ class Bringing:
                 new[index] = row, LinkCreate.model_validate(row.given)
             except ValidationError as wrong:
                 done[index] = Result(row, Outcome.REFUSED, " ".join(f"{one.field}: {one.message}" for one in field_errors(wrong)))
-        answers = await vet(self._rt, [link.destination for _, link in new.values()])
+        answers = await check_links(self._rt, [given for _, given in new.values()])
         wants: dict[int, Want] = {}
-        for (index, (row, link)), answer in zip(new.items(), answers, strict=True):
-            if isinstance(answer, Vetted):
-                wants[index] = Want(row, link, answer, row.number if self._keep_ids else None, tuple(link.names), tuple(row.remarks))
+        for (index, (row, given)), answer in zip(new.items(), answers, strict=True):
+            if isinstance(answer, NewLink):
+                wants[index] = Want(row, answer, row.number if self._keep_ids else None, tuple(given.names), tuple(row.remarks))
             else:
                 done[index] = Result(row, Outcome.REFUSED, answer.message)
         return wants
@@ -121,7 +119,7 @@ class Bringing:
                     raise _OnlyTrying
         if self._dry_run:
             made = [(index, one) for index, one in results.items() if one.outcome is Outcome.CREATED]
-            self._tried |= {name_key(name): wants[index].vetted.href for index, one in made for name in one.names}
+            self._tried |= {name_key(name): wants[index].link.href for index, one in made for name in one.names}
         return results
 
     async def _settle(self, session: WriteSession, wants: Mapping[int, Want]) -> dict[int, Result]:
@@ -153,7 +151,7 @@ class Bringing:
         if found.deleted:
             why = "It was deleted here: undo that, or release its name."
             return Result(want.row, Outcome.SKIPPED, why, want.names)
-        changed = found.href != want.vetted.href
+        changed = found.href != want.link.href
         return Result(want.row, Outcome.EXISTS, "It was changed here since." if changed else None, want.names)
 
     async def _fitted(self, around: Surroundings, want: Want) -> Want | Result:
@@ -168,7 +166,7 @@ class Bringing:
             want = renamed
         elif taken:
             return self._conflicting(want, SlugTaken(name=taken[0]))
-        lives = not want.row.disabled and (want.new.expires_at is None or want.new.expires_at > self._space.clock.now())
+        lives = not want.row.disabled and (want.link.given.expires_at is None or want.link.given.expires_at > self._space.clock.now())
         if not want.names and want.number is None and not lives:
             why = "It has no name and no code that could be kept, and it does not redirect: nobody could reach it."
             return Result(want.row, Outcome.REFUSED, why)
@@ -179,10 +177,10 @@ class Bringing:
         return Result(want.row, Outcome.SKIPPED if skipped else Outcome.REFUSED, problem.message, want.names)
 
     async def _make(self, session: WriteSession, around: Surroundings, ready: Mapping[int, Want]) -> dict[int, Result]:
-        made = await create_links(session, self._space, self._owner, [self._wish(want) for want in ready.values()])
+        made = await create_links(session, self._rt, self._owner, [self._new_link(want) for want in ready.values()], charged=False)
         results: dict[int, Result] = {}
         for (index, want), answer in zip(ready.items(), made, strict=True):
-            if isinstance(answer, Made):
+            if isinstance(answer, CreatedLink):
                 outcome = Outcome.EXISTS if answer.found else Outcome.CREATED
                 results[index] = Result(want.row, outcome, None, answer.card.names, want.remarks)
             elif not (
@@ -193,9 +191,8 @@ class Bringing:
                 results[index] = self._conflicting(want, answer)
         return results
 
-    def _wish(self, want: Want) -> Wish:
-        """A link that has neither a name nor a code of its own is known again by where it leads."""
+    def _new_link(self, want: Want) -> NewLink:
+        """Return the link to create. One that has neither a name nor a code of its own is known again by where it leads."""
         alone = not want.names and want.number is None
-        new = want.new.model_copy(update={"names": list(want.names), "find_if_exists": alone})
-        visibility = str(new.visibility or self._rt.settings.default_visibility)
-        return Wish(new, want.vetted, visibility, Kept(want.number, want.row.disabled, want.row.code))
+        given = want.link.given.model_copy(update={"names": list(want.names), "find_if_exists": alone})
+        return replace(want.link, given=given, kept=KeptIdentity(want.number, want.row.disabled, want.row.code))

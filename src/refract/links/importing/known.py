@@ -8,8 +8,7 @@ from refract.core.db import WriteSession
 from refract.core.ids import encode, first_id_at
 from refract.links.importing.rows import Candidate
 from refract.links.queries.stream import Known, buried, known_links
-from refract.links.schemas import LinkCreate
-from refract.links.vetting import Vetted
+from refract.links.service import NewLink
 from refract.names.grammar import LONGEST_LINK_NAME, name_key
 from refract.names.queries import find_names
 from refract.names.service import Namespace
@@ -22,8 +21,7 @@ class Want:
     """A row on its way: `names` and `number` are what it will get, which may not be what it brought."""
 
     row: Candidate
-    new: LinkCreate
-    vetted: Vetted
+    link: NewLink
     number: int | None
     names: tuple[str, ...]
     remarks: tuple[str, ...]
@@ -64,19 +62,19 @@ class Surroundings:
         """Whether a row before this one is about to get what this one wishes for; who can take another name need not wait."""
         clashing = [self._planned[key] for key in map(name_key, want.names) if key in self._planned]
         code = want.number is not None and name_key(encode(want.number)) in self._planned
-        return code or (bool(clashing) and not (renaming and want.vetted.href not in clashing))
+        return code or (bool(clashing) and not (renaming and want.link.href not in clashing))
 
     def plan(self, want: Want) -> None:
-        self._planned |= {name_key(name): want.vetted.href for name in want.names}
+        self._planned |= {name_key(name): want.link.href for name in want.names}
         if want.number is not None:
-            self._planned[name_key(encode(want.number))] = want.vetted.href
+            self._planned[name_key(encode(want.number))] = want.link.href
 
     def same(self, want: Want) -> Known | None:
         """The link that this row was made into before: by its id, or by a name that leads to the same place."""
         by_id = self._links.get(want.number) if want.number is not None else None
         if by_id is not None and by_id.mine:
             return by_id
-        return next((held for held in map(self._holder, want.names) if held and held.mine and held.href == want.vetted.href), None)
+        return next((held for held in map(self._holder, want.names) if held and held.mine and held.href == want.link.href), None)
 
     def id_is_free(self, number: int) -> bool:
         """No link has it, had it or will get it, and its code is nobody's name. Should another process take it now, its key decides."""
@@ -100,7 +98,7 @@ class Surroundings:
         """The want with other names in place of those that are taken; None when it came under such a name before."""
         names: list[str] = []
         for name in want.names:
-            other = await self._other_name(name, want.vetted.href) if self.is_taken(name) else name
+            other = await self._other_name(name, want.link.href) if self.is_taken(name) else name
             if other is None:
                 return None
             names.append(other)

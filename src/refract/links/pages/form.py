@@ -15,10 +15,11 @@ from refract.identity.actors import Reader, Writer
 from refract.identity.rendering import respond, respond_part
 from refract.identity.visitors import Actor
 from refract.links import queries, service
-from refract.links.edge import Space, look_at, who
+from refract.links.dependencies import Space, who
 from refract.links.golinks import Unfillable, expand, split_extra
 from refract.links.models import Visibility
 from refract.links.pages.typed import fields_of, make, values_of, wrong_with
+from refract.links.safety import check_destination
 from refract.links.schemas import LinkOut, LinkPatch
 from refract.links.templates import read_template
 from refract.web import flash
@@ -48,10 +49,10 @@ async def new_link_page(request: Request, actor: Writer, rt: Rt, destination: Ty
 
 
 @router.post("/app/links")
-async def create_link(request: Request, actor: Writer, rt: Rt, space: Space) -> Response:
+async def create_link(request: Request, actor: Writer, rt: Rt) -> Response:
     """Make a link from the start page, a missing name, or the whole form."""
     values = values_of(await request.form())
-    made, errors = await make(rt, space, actor, values)
+    made, errors = await make(rt, actor, values)
     if made is None:
         return show_form(request, actor, rt, status=422, values=values, errors=errors)
     link = made.card.link
@@ -95,7 +96,7 @@ async def change_link(link_id: Id, request: Request, actor: Writer, rt: Rt, spac
     given = fields_of(values)
     try:
         changes = LinkPatch.model_validate(given)
-        vetted = await look_at(rt, given["destination"]) if "destination" in given else None
+        vetted = await check_destination(rt, given["destination"]) if "destination" in given else None
         async with rt.db.write() as session:
             held = await service.edit_link(session, space, who(actor), link_id, changes, vetted)
             card = await queries.card_of(session, held.link)

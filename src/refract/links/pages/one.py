@@ -19,7 +19,7 @@ from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
 from refract.links import queries, service
 from refract.links.access import Standing
-from refract.links.edge import Space, who
+from refract.links.dependencies import Space, who
 from refract.links.models import LinkChange
 from refract.links.pages.figures import Figures
 from refract.links.pages.form import AUDIENCES, dry_run

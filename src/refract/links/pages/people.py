@@ -17,10 +17,11 @@ from refract.identity.actors import Writer
 from refract.identity.visitors import Actor
 from refract.links import queries, service
 from refract.links.access import Who
-from refract.links.edge import AddressLimit, Space, look_at, offer, who
+from refract.links.dependencies import Space, offer, who
 from refract.links.errors import LinkNotFound
 from refract.links.models import InvitedRole
 from refract.links.pages.one import show_link
+from refract.links.safety import check_destination
 from refract.links.schemas import InvitationMade, PersonIn
 from refract.web import flash
 from refract.web.toolkit import Rt, page_router
@@ -90,7 +91,7 @@ async def revert(
         async with rt.db.read() as session:
             await queries.view_link(session, who(actor), link_id, Right.EDIT)
             kept = (await queries.version_of(session, link_id, version)).snapshot
-        vetted = await look_at(rt, kept["destination"])
+        vetted = await check_destination(rt, kept["destination"])
         async with rt.db.write() as session:
             await service.revert_link(session, space, who(actor), link_id, version, vetted)
         return f"Back to version {version}."
@@ -124,7 +125,7 @@ async def _with(  # noqa: PLR0913, PLR0917 - who does what with whom, and what i
 
     async def work() -> str:
         person = PersonIn(email=email)
-        await rt.part(AddressLimit).charge_actor(actor)
+        await rt.part(service.AddressLimit).charge_caller(who(actor))
         async with rt.db.write() as session:
             await step(session, who(actor), link_id, person.email, rt.clock.now())
         return said.format(email=person.email)

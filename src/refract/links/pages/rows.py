@@ -9,7 +9,7 @@ from refract.core.page import Cursors
 from refract.core.runtime import Runtime
 from refract.identity.visitors import Actor
 from refract.links import queries
-from refract.links.edge import who
+from refract.links.dependencies import who
 from refract.links.models import Link
 from refract.links.pages.figures import Figures
 from refract.links.queries import Card, LinkQuestion

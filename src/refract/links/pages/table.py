@@ -17,7 +17,7 @@ from refract.identity.actors import Reader, Writer
 from refract.identity.rendering import respond
 from refract.identity.visitors import Actor
 from refract.links import queries, service
-from refract.links.edge import Space, who
+from refract.links.dependencies import Space, who
 from refract.links.models import LinkState, Visibility
 from refract.links.pages.rows import rows_of
 from refract.links.queries import CLICK_SORTS, LinkQuestion, OwnerFilter, Sort

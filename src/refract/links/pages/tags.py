@@ -11,7 +11,7 @@ from refract.core.schema import Id
 from refract.identity.actors import Admin, Reader
 from refract.identity.visitors import Actor
 from refract.links import queries
-from refract.links.edge import who
+from refract.links.dependencies import who
 from refract.tags import service
 from refract.tags.errors import TagNotFound
 from refract.tags.models import TagScope

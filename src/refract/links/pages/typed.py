@@ -10,10 +10,9 @@ from starlette.datastructures import FormData
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.visitors import Actor
-from refract.links.edge import create_one, look_at, wish_of
+from refract.links import service
 from refract.links.schemas import LinkCreate
-from refract.links.service import Made
-from refract.names.service import Namespace
+from refract.links.service import CreatedLink
 from refract.web.problems import field_errors
 
 TEXTS = ("destination", "title", "notes")
@@ -71,14 +70,14 @@ _FORM = {"names": "name", "expires_at": "expires"}
 _BY_CODE = {"SLUG": "name", "NAME": "name", "TAG": "tags", "EXPIR": "expires", "PAST": "expires"}
 
 
-async def make(rt: Runtime, space: Namespace, actor: Actor, values: Mapping[str, str]) -> tuple[Made | None, dict[str, str]]:
+async def make(rt: Runtime, actor: Actor, values: Mapping[str, str]) -> tuple[CreatedLink | None, dict[str, str]]:
     """A link from what was typed, or what was wrong with which field."""
     name = values.get("name", "").strip().removeprefix("/")
     try:
         new = LinkCreate.model_validate({"destination": "", **fields_of(values), "names": [name] if name else []})
-        vetted = await look_at(rt, new.destination)
+        checked = await service.check_link(rt, new)
         async with rt.db.write() as session:
-            return await create_one(session, rt, space, actor.user, wish_of(rt, new, vetted)), {}
+            return await service.create_link(session, rt, actor.user, checked), {}
     except ValidationError as wrong:
         return None, wrong_with(wrong)
     except RefractError as refused:
@@ -87,7 +86,7 @@ async def make(rt: Runtime, space: Namespace, actor: Actor, values: Mapping[str,
         return None, wrong_with(refused)
 
 
-async def shorten(rt: Runtime, space: Namespace, actor: Actor, destination: str, name: str = "") -> tuple[int | None, dict[str, str]]:
+async def shorten(rt: Runtime, actor: Actor, destination: str, name: str = "") -> tuple[int | None, dict[str, str]]:
     """Make a link from an address and perhaps a name: its id, or what was wrong with which field."""
-    made, errors = await make(rt, space, actor, {"destination": destination, "name": name})
+    made, errors = await make(rt, actor, {"destination": destination, "name": name})
     return made.card.link.id if made else None, errors

@@ -1,4 +1,4 @@
-"""Making links, one or a thousand: the same few statements either way."""
+"""Creating links, one or a thousand: the same few statements either way."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,25 +12,32 @@ from refract.core.db import WriteSession
 from refract.core.errors import RefractError
 from refract.core.ids import created_at
 from refract.core.rows import as_read, insert_rows
-from refract.identity.models import User
+from refract.core.runtime import Runtime
+from refract.identity.models import User, UserRole
+from refract.limits.errors import RateLimited
+from refract.limits.service import HOUR_SECONDS, charge, charge_up_to
 from refract.links import feed, history
 from refract.links.errors import PastExpiry
 from refract.links.models import Link, LinkOwner, LinkState, LinkTag, Visibility
 from refract.links.payloads import check_later
 from refract.links.queries.cards import Card, OwnerFacts
+from refract.links.schemas import MOST_IN_BULK
+from refract.links.service.new_links import NewLink, digest, find_existing, split_turns
 from refract.links.service.tagging import checked
-from refract.links.service.wishes import Wish, digest, existing, in_turn
 from refract.names import service as names
 from refract.names.grammar import name_key
 from refract.names.models import Kind
-from refract.names.service import Namespace
+from refract.names.service import Namespace, namespace_of
 from refract.tags import service as tags
 from refract.tags.models import Tag
 
+TRIALS_PER_CREATE = 10
+"""Rows that may be tried in an hour for each link that may be created in one."""
+
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """The link, and whether it is new or was found."""
+class CreatedLink:
+    """A link, and whether it is new or was found."""
 
     card: Card
     found: bool = False
@@ -43,38 +50,72 @@ class _Draft:
     tags: Mapping[int, str]
 
 
-async def create_link(session: WriteSession, space: Namespace, owner: User, wish: Wish) -> Made:
-    """Give a destination an id, and the names that were asked for.
+Outcome = CreatedLink | RefractError
 
-    The names table decides who gets a contested name; checking first would race.
+
+async def create_link(session: WriteSession, rt: Runtime, owner: User, new: NewLink, *, charged: bool = True) -> CreatedLink:
+    """Create a link: claim its names, queue the recheck of what could not be checked, and charge its owner.
+
+    With `find_if_exists` a link that serves as well is returned instead, which is free. The unique key decides contested names;
+    checking first would race. `charged=False` is for an operator at the machine (decision 30). Raises `RateLimited`, and what is
+    wrong with the link.
     """
-    result = (await create_links(session, space, owner, [wish]))[0]
+    (result,) = await _create(session, rt, owner, [new])
     if isinstance(result, RefractError):
         raise result
+    if charged and not result.found:
+        await charge(session, _bucket(owner), 1, per_hour=creation_limit(rt, owner), now=rt.clock.now())
     return result
 
 
-async def create_links(session: WriteSession, space: Namespace, owner: User, wishes: Sequence[Wish]) -> list[Made | RefractError]:
-    """Make many links; each wish has a result of its own, and one that fails takes nothing from the others."""
-    now = space.clock.now()
-    results: dict[int, Made | RefractError] = {}
-    pending: dict[int, Wish] = {}
+async def create_links(session: WriteSession, rt: Runtime, owner: User, news: Sequence[NewLink], *, charged: bool = True) -> list[Outcome]:
+    """Create many links, each with a result of its own: one that fails takes nothing from the others.
+
+    Every link is charged when it is tried. Those past the owner's limit are not tried: their result is `RateLimited`.
+    """
+    limit = creation_limit(rt, owner) if charged else None
+    granted, _ = await charge_up_to(session, _bucket(owner), len(news), per_hour=limit, now=rt.clock.now())
+    results = await _create(session, rt, owner, news[:granted])
+    late = RateLimited(limit=limit or 0, per="an hour", retry_after=HOUR_SECONDS // (limit or 1))
+    return [*results, *(late for _ in news[granted:])]
+
+
+async def charge_trial(session: WriteSession, rt: Runtime, owner: User, rows: int) -> None:
+    """Charge a dry run, which gives back what it takes for links and costs as much work as creating them."""
+    limit = creation_limit(rt, owner)
+    per_hour = None if limit is None else max(limit * TRIALS_PER_CREATE, MOST_IN_BULK)
+    await charge(session, f"trials:{owner.id}", rows, per_hour=per_hour, now=rt.clock.now())
+
+
+def creation_limit(rt: Runtime, owner: User) -> int | None:
+    """Return how many links an owner may create in an hour, or None: administrators have no limit."""
+    return None if owner.role == UserRole.ADMIN else rt.settings.creates_per_hour
+
+
+def _bucket(owner: User) -> str:
+    return f"creates:{owner.id}"
+
+
+async def _create(session: WriteSession, rt: Runtime, owner: User, news: Sequence[NewLink]) -> list[Outcome]:
+    space, now = namespace_of(rt), rt.clock.now()
+    results: dict[int, Outcome] = {}
+    pending: dict[int, NewLink] = {}
     tag_names: dict[int, list[str]] = {}
-    for index, wish in enumerate(wishes):
+    for index, new in enumerate(news):
         try:
-            tag_names[index] = checked(wish.new.tags)
-            if wish.kept is None:
-                refuse_past(wish.new.expires_at, now)
-            pending[index] = wish
-        except RefractError as problem:
-            results[index] = problem
+            tag_names[index] = checked(new.given.tags)
+            if new.kept is None:
+                refuse_past(new.given.expires_at, now)
+            pending[index] = new
+        except RefractError as exc:
+            results[index] = exc
     while pending:
-        found = await existing(session, owner, pending, now)
-        results |= {index: Made(card, found=True) for index, card in found.items()}
-        together, later = in_turn({index: wish for index, wish in pending.items() if index not in found})
+        found = await find_existing(session, owner, pending, now)
+        results |= {index: CreatedLink(card, found=True) for index, card in found.items()}
+        together, later = split_turns({index: new for index, new in pending.items() if index not in found})
         results |= await _make(session, space, owner, {index: (pending[index], tag_names[index]) for index in together})
         pending = {index: pending[index] for index in later}
-    return [results[index] for index in range(len(wishes))]
+    return [results[index] for index in range(len(news))]
 
 
 def refuse_past(expires_at: datetime | None, now: datetime) -> None:
@@ -82,61 +123,59 @@ def refuse_past(expires_at: datetime | None, now: datetime) -> None:
         raise PastExpiry
 
 
-async def _make(
-    session: WriteSession, space: Namespace, owner: User, wishes: Mapping[int, tuple[Wish, list[str]]]
-) -> dict[int, Made | RefractError]:
+async def _make(session: WriteSession, space: Namespace, owner: User, news: Mapping[int, tuple[NewLink, list[str]]]) -> dict[int, Outcome]:
     now = space.clock.now()
-    numbers = await _numbers(session, space, {index: wish for index, (wish, _) in wishes.items()})
-    refused = await names.claim(session, space, Kind.LINK, {numbers[index]: wish.new.names for index, (wish, _) in wishes.items()})
-    granted = {index: wished for index, wished in wishes.items() if numbers[index] not in refused}
+    numbers = await _numbers(session, space, {index: new for index, (new, _) in news.items()})
+    refused = await names.claim(session, space, Kind.LINK, {numbers[index]: new.given.names for index, (new, _) in news.items()})
+    granted = {index: pair for index, pair in news.items() if numbers[index] not in refused}
     codes = await names.give_codes(session, space, _codes_wanted(space, numbers, granted))
     by_name = await tags.ensure_shared(session, space.ids, dict.fromkeys(name for _, wanted in granted.values() for name in wanted), now)
     drafts = {
-        index: _draft(numbers[index], codes.get(numbers[index]), wish, owner, [by_name[name] for name in wanted])
-        for index, (wish, wanted) in granted.items()
+        index: _draft(numbers[index], codes.get(numbers[index]), new, owner, [by_name[name] for name in wanted])
+        for index, (new, wanted) in granted.items()
     }
     await _insert(session, owner.id, list(drafts.values()), now)
-    await check_later(session, space, [numbers[index] for index, (wish, _) in granted.items() if wish.vetted.unchecked])
-    made: dict[int, Made | RefractError] = {index: refused[number] for index, number in numbers.items() if number in refused}
-    return made | {index: Made(draft.card) for index, draft in drafts.items()}
+    await check_later(session, space, [numbers[index] for index, (new, _) in granted.items() if new.vetted.unchecked])
+    made: dict[int, Outcome] = {index: refused[number] for index, number in numbers.items() if number in refused}
+    return made | {index: CreatedLink(draft.card) for index, draft in drafts.items()}
 
 
-async def _numbers(session: WriteSession, space: Namespace, wishes: Mapping[int, Wish]) -> dict[int, int]:
-    kept = {index: wish.kept.number for index, wish in wishes.items() if wish.kept is not None and wish.kept.number is not None}
-    new = [index for index in wishes if index not in kept]
-    return kept | dict(zip(new, await names.free_ids(session, space, len(new)), strict=True))
+async def _numbers(session: WriteSession, space: Namespace, news: Mapping[int, NewLink]) -> dict[int, int]:
+    kept = {index: new.kept.number for index, new in news.items() if new.kept is not None and new.kept.number is not None}
+    others = [index for index in news if index not in kept]
+    return kept | dict(zip(others, await names.free_ids(session, space, len(others)), strict=True))
 
 
-def _codes_wanted(space: Namespace, numbers: Mapping[int, int], wishes: Mapping[int, tuple[Wish, list[str]]]) -> dict[int, str | None]:
+def _codes_wanted(space: Namespace, numbers: Mapping[int, int], news: Mapping[int, tuple[NewLink, list[str]]]) -> dict[int, str | None]:
     """Return which links get a random code, and the one they had elsewhere. A kept id keeps the code made of it."""
     wanted: dict[int, str | None] = {}
-    for index, (wish, _) in wishes.items():
-        kept = wish.kept if wish.kept is not None and wish.kept.number is not None else None
+    for index, (new, _) in news.items():
+        kept = new.kept if new.kept is not None and new.kept.number is not None else None
         if kept.code is not None if kept is not None else space.random_codes:
             wanted[numbers[index]] = kept.code if kept is not None else None
     return wanted
 
 
-def _draft(number: int, code: str | None, wish: Wish, owner: User, tags_of_link: Sequence[Tag]) -> _Draft:
-    new, vetted, made = wish.new, wish.vetted, created_at(number)
-    state = LinkState.DISABLED if wish.kept is not None and wish.kept.disabled else LinkState.ACTIVE
-    visibility, audience = Visibility(wish.visibility).stored
-    given: dict[str, str] = {}
-    for name in new.names:
-        given.setdefault(name_key(name), name)
+def _draft(number: int, code: str | None, new: NewLink, owner: User, tags_of_link: Sequence[Tag]) -> _Draft:
+    given, vetted, made = new.given, new.vetted, created_at(number)
+    state = LinkState.DISABLED if new.kept is not None and new.kept.disabled else LinkState.ACTIVE
+    visibility, audience = Visibility(new.visibility).stored
+    by_key: dict[str, str] = {}
+    for name in given.names:
+        by_key.setdefault(name_key(name), name)
     row = {
         "id": number, "destination": vetted.typed, "href": vetted.href, "href_digest": digest(vetted.href), "destination_host": vetted.host,
-        "has_placeholders": vetted.template is not None, "title": new.title, "notes": new.notes, "redirect_status": new.redirect_status,
-        "visibility": visibility, "audience": audience, "random_code": code, "forward_query": new.forward_query,
-        "status": state.value, "disabled_by_admin": False,
+        "has_placeholders": vetted.template is not None, "title": given.title, "notes": given.notes,
+        "redirect_status": given.redirect_status, "visibility": visibility, "audience": audience, "random_code": code,
+        "forward_query": given.forward_query, "status": state.value, "disabled_by_admin": False,
         "flagged": vetted.flagged, "flag_reason": vetted.flag_reason, "checked_at": None if vetted.unchecked else made,
-        "expires_at": new.expires_at, "created_at": made, "updated_at": made, "deleted_at": None, "version": 1,
+        "expires_at": given.expires_at, "created_at": made, "updated_at": made, "deleted_at": None, "version": 1,
     }  # fmt: skip
     link = as_read(Link, {**row, "on_hold": False})
-    row["search_text"] = link.__dict__["search_text"] = history.searchable(link, list(given.values()))
+    row["search_text"] = link.__dict__["search_text"] = history.searchable(link, list(by_key.values()))
     facts = OwnerFacts(owner.id, owner.shown_name, owner.email, primary=True, added_at=made)
     tagged = {tag.id: tag.name for tag in sorted(tags_of_link, key=lambda tag: tag.key)}
-    return _Draft(row, Card(link, list(given.values()), list(tagged.values()), [facts]), tagged)
+    return _Draft(row, Card(link, list(by_key.values()), list(tagged.values()), [facts]), tagged)
 
 
 async def _insert(session: WriteSession, owner_id: int, drafts: Sequence[_Draft], now: datetime) -> None:

@@ -14,12 +14,12 @@ from refract.links.history import UNDOABLE, Action
 from refract.links.models import Link, LinkState
 from refract.links.payloads import check_later
 from refract.links.queries.find import version_of
+from refract.links.safety import Vetted
 from refract.links.schemas import LinkPatch
 from refract.links.service.create import refuse_past
 from refract.links.service.hold import Held, hold
+from refract.links.service.new_links import digest
 from refract.links.service.tagging import checked, retag, wanted
-from refract.links.service.wishes import digest
-from refract.links.vetting import Vetted
 from refract.names.service import Namespace
 from refract.tags.queries import tags_by_id
 from refract.tags.service import count_use

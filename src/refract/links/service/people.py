@@ -5,14 +5,30 @@ from datetime import datetime
 from sqlalchemy import delete, update
 
 from refract.core.db import WriteSession
+from refract.core.runtime import Runtime
 from refract.identity.access import Right
 from refract.identity.models import User
 from refract.identity.people import person_by_email
+from refract.limits.service import HOUR_SECONDS, SharedLimit
 from refract.links.access import Who
 from refract.links.errors import OwnerExists, OwnerNotFound, PrimaryOwnerProtected, ShareExists, ShareNotFound
 from refract.links.history import Action
 from refract.links.models import LinkInvitation, LinkOwner, LinkShare
 from refract.links.service.hold import Held, hold
+
+ADDRESSES_PER_HOUR = 100
+
+
+class AddressLimit(SharedLimit):
+    """Email addresses that a user may name in an hour: the responses tell who has an account."""
+
+    def __init__(self, rt: Runtime) -> None:
+        super().__init__(rt, "address", ADDRESSES_PER_HOUR, per="an hour for email addresses", seconds=HOUR_SECONDS)
+
+    async def charge_caller(self, who: Who) -> None:
+        """Count one address. Administrators see all accounts anyway, and are not charged."""
+        if not who.is_admin:
+            await self.charge(str(who.user_id))
 
 
 async def add_owner(session: WriteSession, who: Who, link_id: int, email: str, now: datetime) -> Held:

@@ -3,7 +3,7 @@
 from fastapi import Response
 
 from refract.core.schema import Id
-from refract.links.edge import Space
+from refract.links.dependencies import Space
 from refract.lists import addresses, service
 from refract.lists.creators import Writing
 from refract.lists.edge import ASKING, BAD_ADDRESS, add_many, add_one, entry_out, list_out, look_at

@@ -9,7 +9,7 @@ from refract.core.page import Cursors, InvalidCursor
 from refract.core.schema import Id
 from refract.identity.actors import Writer
 from refract.identity.errors import SignInNeeded
-from refract.links.edge import Space
+from refract.links.dependencies import Space
 from refract.lists import queries, service
 from refract.lists.creators import Reading, Writing, remember
 from refract.lists.edge import ASKING, ON_A_LIST, begin_edition, choose_name, list_out, publish_draft, start_list

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from refract.core.errors import RefractError
 from refract.core.schema import Id
 from refract.identity.rendering import respond_part
-from refract.links.edge import Space
+from refract.links.dependencies import Space
 from refract.lists import addresses, queries, service
 from refract.lists.creators import Reading, Writing
 from refract.lists.edge import add_many, shown_lines

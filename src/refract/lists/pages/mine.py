@@ -13,7 +13,7 @@ from refract.core.runtime import Runtime
 from refract.core.schema import Id
 from refract.identity.actors import Writer
 from refract.limits.service import MissLimit
-from refract.links.edge import Space
+from refract.links.dependencies import Space
 from refract.lists import addresses, queries, service
 from refract.lists.creators import Reading, Visitor, Writing, remember, titles
 from refract.lists.edge import add_many, start_list

@@ -6,7 +6,7 @@ from starlette.responses import RedirectResponse, Response
 
 from refract.core.errors import Conflict, RefractError
 from refract.core.schema import Id
-from refract.links.edge import Space
+from refract.links.dependencies import Space
 from refract.lists import queries, service
 from refract.lists.creators import Reading, Writing
 from refract.lists.edge import begin_edition, choose_name, publish_draft, shown_lines
