@@ -185,7 +185,7 @@ async def test_of_several_lists_the_newest_line_counts(rt: Runtime, clock: Manua
         root, mal = await make.admin(session, rt), await make.person(session, rt, "mal")
         await admin.change_person(session, rt, root, mal.id, PersonPatch(status="suspended"))
     await append_revocations(rt)
-    old = shutil.copy(log_path(rt.settings), tmp_path / "old.jsonl")
+    old = Path(shutil.copy(log_path(rt.settings), tmp_path / "old.jsonl"))
     clock.advance(60)
     async with rt.db.write() as session:
         await admin.change_person(session, rt, root, mal.id, PersonPatch(status="active"))
