@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from refract.cli.importing import _to_its_end
+from refract.cli.file_import import _finish_batch
 from refract.links.exporting import COLUMNS
-from refract.links.importing import Outcome, Result, Unreadable
+from refract.links.importing import Outcome, Result
+from refract.records.reader import UnreadableRow
 from tests.cli.conftest import Run
 from tests.serving import PATIENCE, ROOT, refract
 
@@ -284,14 +285,14 @@ def test_an_import_that_was_stopped_goes_on_where_it_was(tmp_path: Path, data: P
 
 async def test_the_batch_at_hand_is_counted_when_somebody_stops_the_import() -> None:
     begun, commits, counted = asyncio.Event(), asyncio.Event(), list[Result]()
-    result = Result(Unreadable("line 2", "x"), Outcome.REFUSED)
+    result = Result(UnreadableRow("line 2", "x"), Outcome.REFUSED)
 
     async def batch() -> list[Result]:
         begun.set()
         await commits.wait()
         return [result]
 
-    importing = asyncio.ensure_future(_to_its_end(batch(), counted.extend))
+    importing = asyncio.ensure_future(_finish_batch(batch(), counted.extend))
     await begun.wait()
     importing.cancel()
     await asyncio.sleep(0)

@@ -7,11 +7,22 @@ from typing import Annotated, BinaryIO, ClassVar
 import typer
 
 from refract.cli.common import acting
-from refract.cli.importing import SHOWN, Account, DryRun, Encoding, Errand, File, Load, ReportTo, Verbose, carry_out
+from refract.cli.file_import import (
+    MAX_PRINTED,
+    DryRun,
+    Encoding,
+    File,
+    ImportOptions,
+    ImportReport,
+    OpenImport,
+    ReportTo,
+    Verbose,
+    import_file,
+)
 from refract.cli.options import AsUser, DataDir
 from refract.core.runtime import Runtime
 from refract.core.text import shown
-from refract.links.importing import Bringing, Kind, OnConflict, Outcome, Result, Row, open_rows
+from refract.links.importing import Bringing, Candidate, Kind, OnConflict, Outcome, Result, open_rows
 from refract.links.importing.bring import BATCH
 from refract.names.service import namespace_of
 
@@ -41,26 +52,26 @@ def links(
     data_dir: DataDir = None,
 ) -> None:
     """Make links of the rows of a file. Rows that are here already are left alone, so it can be repeated and resumed."""
-    account, unread = _Links(verbose=verbose), list[str]()
+    outcomes, unread = _LinkReport(verbose=verbose), list[str]()
 
-    async def begin(rt: Runtime, stream: BinaryIO) -> Load[Row, Result]:
+    async def begin(rt: Runtime, stream: BinaryIO) -> OpenImport[Candidate, Result]:
         rows = open_rows(stream, rt.clock.now(), kind, encoding)
         bringing = Bringing(rt, namespace_of(rt), await acting(rt, user), conflict=conflict, dry_run=dry_run, keep_ids=True)
 
         async def end() -> None:
             unread.extend(rows.unread)
 
-        return Load(rows, bringing.batch, BATCH, end)
+        return OpenImport(rows, bringing.batch, BATCH, end)
 
-    carry_out(Errand(file, dry_run, report, data_dir), account, begin)
+    import_file(ImportOptions(file, dry_run, report, data_dir), outcomes, begin)
     if unread:
         typer.secho(f"Columns that mean nothing here and were not read: {shown(', '.join(unread), 200)}.", fg="yellow", err=True)
-    account.summary(dry_run=dry_run)
-    if account.counts[Outcome.REFUSED]:
+    outcomes.print_summary(dry_run=dry_run)
+    if outcomes.counts[Outcome.REFUSED]:
         raise typer.Exit(1)
 
 
-class _Links(Account[Result]):
+class _LinkReport(ImportReport[Result]):
     words: ClassVar = {outcome: str(outcome) for outcome in Outcome}
     left_out = frozenset({Outcome.REFUSED, Outcome.SKIPPED})
     columns = ("where", "outcome", "why", "names", "destination")
@@ -75,8 +86,8 @@ class _Links(Account[Result]):
             cells = (one.row.where, one.why or "", "|".join(one.row.names), one.row.text)
             self.note(one.outcome, _sentence(one), cells, report=one.outcome in self.left_out)
 
-    def remark(self) -> None:
-        for remark, count in self._remarks.most_common(SHOWN):
+    def print_remarks(self) -> None:
+        for remark, count in self._remarks.most_common(MAX_PRINTED):
             self.console.print(f"{count:,} × {shown(remark, 200)}")
 
 

@@ -10,25 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refract.library.importing import Bookmark, Kind, Row, TagRow, Unreadable, open_rows
-from refract.links.importing import UnreadableFile
+from refract.library.importing import Bookmark, BookmarkRow, Kind, TagRow, open_rows
+from refract.records.errors import UnreadableFile
+from refract.records.reader import UnreadableRow
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "imports" / "library"
 
 
-def read(data: bytes | str, kind: Kind = Kind.AUTO) -> tuple[list[Row], Kind]:
+def read(data: bytes | str, kind: Kind = Kind.AUTO) -> tuple[list[BookmarkRow], Kind]:
     rows = open_rows(io.BytesIO(data.encode() if isinstance(data, str) else data), kind)
     return list(rows), rows.kind
 
 
-def sample(name: str, kind: Kind) -> list[Row]:
+def sample(name: str, kind: Kind) -> list[BookmarkRow]:
     rows, found = read((SAMPLES / name).read_bytes())
     assert found is kind
     assert read((SAMPLES / name).read_bytes(), kind) == (rows, kind)
     return rows
 
 
-def good(rows: list[Row]) -> list[Bookmark]:
+def good(rows: list[BookmarkRow]) -> list[Bookmark]:
     return [row for row in rows if isinstance(row, Bookmark)]
 
 
@@ -41,7 +42,7 @@ def test_a_browser_s_bookmarks() -> None:
     assert pinboard.tags == ("c++", "late night")
     assert (single.text, single.title) == ("https://example.org/single", "Quoted otherwise")
     assert single.created_at == datetime.fromtimestamp(1_600_000_003, UTC)
-    (refused,) = [row for row in rows if isinstance(row, Unreadable)]
+    (refused,) = [row for row in rows if isinstance(row, UnreadableRow)]
     assert (refused.where, refused.why) == ("bookmark 3", "Only http and https addresses can be kept, not javascript:.")
 
 
@@ -71,7 +72,7 @@ def test_karakeep() -> None:
     assert (kept.text, kept.summary, kept.tags) == ("https://example.com/kept", "Mine", ("ai", "Later"))
     assert isinstance(thought, Bookmark)
     assert thought.text == "A thought\nin two lines"
-    assert isinstance(scan, Unreadable)
+    assert isinstance(scan, UnreadableRow)
     assert scan.why == "It is a file, not an address or a text."
 
 
@@ -104,7 +105,7 @@ def test_a_file_that_is_none_says_so(data: bytes, why: str) -> None:
 
 def test_broken_text_costs_its_row_alone() -> None:
     rows, _ = read(b'<DL><DT><A HREF="https://a.test/1">\xff\xfe</A><DT><A HREF="https://a.test/2">Fine</A></DL>')
-    assert [type(row) for row in rows] == [Unreadable, Bookmark]
+    assert [type(row) for row in rows] == [UnreadableRow, Bookmark]
     rows, _ = read(b'<DL><DT><A HREF="https://a.test/1">a&#0;b&#xD800;</A></DL>')
     assert isinstance(rows[0], Bookmark)
     assert "\0" not in (rows[0].title or "")
@@ -112,9 +113,9 @@ def test_broken_text_costs_its_row_alone() -> None:
 
 def test_a_file_cut_off_keeps_what_came_before() -> None:
     rows, _ = read('<DL><DT><A HREF="https://a.test/1">One</A><DT><A HREF="https://a.te')
-    assert [type(row) for row in rows] == [Bookmark, Unreadable]
+    assert [type(row) for row in rows] == [Bookmark, UnreadableRow]
     rows, _ = read('[{"text": "a"}, {"text": "b"}, {"te')
-    assert [type(row) for row in rows] == [Bookmark, Bookmark, Unreadable]
+    assert [type(row) for row in rows] == [Bookmark, Bookmark, UnreadableRow]
 
 
 def test_folders_may_be_nested_as_deep_as_they_like() -> None:

@@ -8,29 +8,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refract.core.cells import defused, restored
 from refract.links.exporting import COLUMNS, Format, Writer
-from refract.links.importing import Candidate, Kind, Row, Unreadable, UnreadableFile, open_rows
+from refract.links.importing import Candidate, Kind, LinkRow, open_rows
+from refract.records.errors import UnreadableFile
+from refract.records.reader import UnreadableRow
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "imports"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
-def rows_of(data: bytes | str, kind: Kind = Kind.AUTO, encoding: str | None = None) -> list[Row]:
+def rows_of(data: bytes | str, kind: Kind = Kind.AUTO, encoding: str | None = None) -> list[LinkRow]:
     raw = data.encode() if isinstance(data, str) else data
     return list(open_rows(io.BytesIO(raw), NOW, kind, encoding))
 
 
-def good(rows: list[Row]) -> list[Candidate]:
+def good(rows: list[LinkRow]) -> list[Candidate]:
     assert all(isinstance(row, Candidate) for row in rows), rows
     return [row for row in rows if isinstance(row, Candidate)]
 
 
-def bad(row: Row) -> Unreadable:
-    assert isinstance(row, Unreadable), row
+def bad(row: LinkRow) -> UnreadableRow:
+    assert isinstance(row, UnreadableRow), row
     return row
 
 
@@ -268,6 +270,37 @@ def test_files_that_are_none_of_ours_end_in_words(text: str) -> None:
 @pytest.mark.parametrize("text", ["{}", "[]", '{"links": 5}', '{"links": {}}', "[1, 2]", '{"data": {"data": {"data": {}}}}'])
 def test_documents_without_links_have_none(text: str) -> None:
     assert not [row for row in rows_of(text, Kind.JSON) if isinstance(row, Candidate)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_no_json_breaks_a_reader(value: Any) -> None:
+    for record in (
+        {"destination": value, "names": value, "tags": value, "status": value, "id": value, "expires_at": value, "title": value},
+        {"longUrl": value, "shortCode": value, "tags": value, "meta": value, "deviceLongUrls": value, "forwardQuery": value},
+        {"longUrl": "https://example.com/", "shortCode": "a", "meta": {"validUntil": value, "validSince": value}},
+        {"address": "a", "target": value, "description": value, "expire_in": value, "password": value},
+        {"keyword": value, "url": value, "title": value},
+        {"shorturl": value, "url": value},
+    ):
+        for text, kind in ((json.dumps([record]), Kind.JSON), (json.dumps(record), Kind.JSONL)):
+            try:
+                rows_of(text, Kind.AUTO if "destination" not in record else kind)
+            except UnreadableFile:
+                continue
+
+
+@pytest.mark.parametrize("depth", [90, 150, 500, 900, 1_000, 5_000])
+def test_nesting_costs_its_record_alone(depth: int) -> None:
+    """A line of 64 kB cannot nest so deeply that reading it, or telling of it, ends in anything but words."""
+    deep = "[" * depth + "]" * depth
+    lines = [f'{{"destination": {deep}}}', f'{{"longUrl": 1, "tags": [{deep}]}}', deep, '{"destination": "https://example.com/"}']
+
+    *broken, good = rows_of("\n".join(lines), Kind.JSONL)
+
+    assert isinstance(good, Candidate)
+    assert len(broken) == 3
+    assert all(len(row.text) <= 2 * depth for row in broken)
 
 
 def test_a_record_across_the_pieces_a_file_is_read_in() -> None:

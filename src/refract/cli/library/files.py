@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from refract.cli.common import BadValue, acting, command_settings, on_data
 from refract.cli.export import to_file, to_standard_output
-from refract.cli.importing import Account, DryRun, Encoding, Errand, File, Load, ReportTo, Verbose, carry_out
+from refract.cli.file_import import DryRun, Encoding, File, ImportOptions, ImportReport, OpenImport, ReportTo, Verbose, import_file
 from refract.cli.links.shown import console, day, safe
 from refract.cli.options import AsUser, DataDir
 from refract.core.runtime import Runtime
@@ -20,7 +20,7 @@ from refract.library.errors import ImportNotFound
 from refract.library.exporting import Format, library_as
 from refract.library.import_jobs import end_if_abandoned
 from refract.library.import_models import Import, ImportRow, RowOutcome
-from refract.library.importing import Kind, Row, open_rows
+from refract.library.importing import Bookmark, BookmarkRow, Kind, TagRow, open_rows
 from refract.library.importing.bring import BATCH, add_rows, begin, bring_batch, stop, try_out
 from refract.library.importing.judging import Earlier
 from refract.library.importing.rollback import begin_rollback, roll_back_slice
@@ -41,19 +41,19 @@ def import_library(
     data_dir: DataDir = None,
 ) -> None:
     """Bring bookmarks into the library. Addresses that are here already are left alone, so it can be repeated and resumed."""
-    account = _Items(verbose=verbose)
+    outcomes = _ItemReport(verbose=verbose)
 
-    async def begin_import(rt: Runtime, stream: BinaryIO) -> Load[Row, Told]:
+    async def begin_import(rt: Runtime, stream: BinaryIO) -> OpenImport[Bookmark | TagRow, Told]:
         rows = open_rows(stream, kind, encoding)
         owner = await acting(rt, user)
         if dry_run:
-            return Load(rows, _Trying(rt, owner.id).batch, BATCH)
-        bringing = _Bringing(rt, owner.id, lambda: rows.kind, file.name, account)
-        return Load(rows, bringing.batch, BATCH, bringing.end)
+            return OpenImport(rows, _Trying(rt, owner.id).batch, BATCH)
+        bringing = _Bringing(rt, owner.id, lambda: rows.kind, file.name, outcomes)
+        return OpenImport(rows, bringing.batch, BATCH, bringing.end)
 
-    carry_out(Errand(file, dry_run, report, data_dir), account, begin_import)
-    account.summary(dry_run=dry_run)
-    if account.counts[RowOutcome.REFUSED]:
+    import_file(ImportOptions(file, dry_run, report, data_dir), outcomes, begin_import)
+    outcomes.print_summary(dry_run=dry_run)
+    if outcomes.counts[RowOutcome.REFUSED]:
         raise typer.Exit(1)
 
 
@@ -132,7 +132,7 @@ def export_library(
         typer.echo(f"Wrote the library to {output}.", err=True)
 
 
-class _Items(Account[Told]):
+class _ItemReport(ImportReport[Told]):
     words: ClassVar = {RowOutcome.CREATED: "created", RowOutcome.EXISTS: "already here", RowOutcome.REFUSED: "refused"}
     left_out = frozenset({RowOutcome.REFUSED})
     columns = ("where", "outcome", "why", "what")
@@ -146,8 +146,8 @@ class _Items(Account[Told]):
             sentence = f"{where}: {self.words[outcome]}: {shown(what, 80)}{f': {shown(why, 300)}' if why else ''}"
             self.note(outcome, sentence, (where, why or "", what), report=outcome is not RowOutcome.CREATED)
 
-    def summary(self, *, dry_run: bool) -> None:
-        super().summary(dry_run=dry_run)
+    def print_summary(self, *, dry_run: bool) -> None:
+        super().print_summary(dry_run=dry_run)
         if self.import_id is not None and self.counts[RowOutcome.CREATED]:
             typer.echo(f"`refract import rollback {self.import_id}` takes it back.", err=True)
 
@@ -155,19 +155,19 @@ class _Items(Account[Told]):
 class _Bringing:
     """An import that is worked on here and now, instead of by a worker."""
 
-    def __init__(self, rt: Runtime, user_id: int, kind: Callable[[], Kind], name: str, account: _Items) -> None:
-        self._rt, self._user_id, self._kind, self._name, self._account = rt, user_id, kind, name, account
+    def __init__(self, rt: Runtime, user_id: int, kind: Callable[[], Kind], name: str, report: _ItemReport) -> None:
+        self._rt, self._user_id, self._kind, self._name, self._report = rt, user_id, kind, name, report
 
-    async def batch(self, rows: Sequence[Row]) -> list[Told]:
+    async def batch(self, rows: Sequence[BookmarkRow]) -> list[Told]:
         async with self._rt.db.write() as session:
-            number = self._account.import_id
+            number = self._report.import_id
             if number is None:
                 number = (await begin(session, self._rt, self._user_id, self._kind(), self._name)).id
                 await end_if_abandoned(session, self._rt, self._user_id, number)
             one = await session.get_one(Import, number)
             first = one.total + 1
             await add_rows(session, one, rows)
-        self._account.import_id = number
+        self._report.import_id = number
         await bring_batch(self._rt, number)
         async with self._rt.db.read() as session:
             done = select(ImportRow).where(ImportRow.import_id == number, ImportRow.number >= first).order_by(ImportRow.number)
@@ -175,7 +175,7 @@ class _Bringing:
 
     async def end(self) -> None:
         """Everything that was read has been brought, also when somebody stopped it."""
-        number = self._account.import_id
+        number = self._report.import_id
         if number is not None and await bring_batch(self._rt, number):
             async with self._rt.db.write() as session:
                 await stop(session, await session.get_one(Import, number), self._rt.clock.now())
@@ -187,7 +187,7 @@ class _Trying:
     def __init__(self, rt: Runtime, user_id: int) -> None:
         self._rt, self._user_id, self._earlier = rt, user_id, Earlier()
 
-    async def batch(self, rows: Sequence[Row]) -> list[Told]:
+    async def batch(self, rows: Sequence[BookmarkRow]) -> list[Told]:
         async with self._rt.db.read() as session:
             verdicts = await try_out(session, self._user_id, rows, self._earlier, self._rt.clock.now())
         return [(row.where, verdict.outcome, verdict.why, row.text) for row, verdict in zip(rows, verdicts, strict=True)]

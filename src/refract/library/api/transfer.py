@@ -20,7 +20,7 @@ from refract.library.importing import Kind
 from refract.library.importing.bring import stop
 from refract.library.importing.files import Trial, begin_file, my_import, my_imports, rows_of, take_back, try_file
 from refract.library.importing.reading import ImportsBusy, read_file
-from refract.links.importing import UnreadableFile
+from refract.records.errors import UnreadableFile
 from refract.web.problems import BodyTooLarge, problems
 from refract.web.routes import large_body
 from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router

@@ -3,7 +3,7 @@
 `open_rows` turns a file into rows and knows nothing of a database; `bring` makes items of them, a batch at a time.
 """
 
-from refract.library.importing.formats import Kind, Rows, open_rows
-from refract.library.importing.rows import Bookmark, Row, TagRow, Unreadable
+from refract.library.importing.formats import BookmarkRows, Kind, open_rows
+from refract.library.importing.rows import Bookmark, BookmarkRow, TagRow
 
-__all__ = ["Bookmark", "Kind", "Row", "Rows", "TagRow", "Unreadable", "open_rows"]
+__all__ = ["Bookmark", "BookmarkRow", "BookmarkRows", "Kind", "TagRow", "open_rows"]

@@ -16,7 +16,7 @@ from refract.library.import_models import Import, ImportRow, ImportStatus, RowOu
 from refract.library.importing.judging import Earlier, Verdict, confirmed, judge, weigh
 from refract.library.importing.kept import KeptRow, keep_row, restore_row
 from refract.library.importing.pages import page_row
-from refract.library.importing.rows import Bookmark, Row, TagRow
+from refract.library.importing.rows import Bookmark, BookmarkRow, TagRow
 from refract.library.models import Enrichment, FieldSource, Item, ItemPage, ItemStatus, ItemTag, ItemType
 from refract.library.search import reindex
 from refract.tags import personal
@@ -40,7 +40,7 @@ async def begin(session: WriteSession, rt: Runtime, user_id: int, kind: str, nam
     return one
 
 
-async def add_rows(session: WriteSession, one: Import, rows: Sequence[Row]) -> None:
+async def add_rows(session: WriteSession, one: Import, rows: Sequence[BookmarkRow]) -> None:
     """Keep rows of the file until their turn comes."""
     await add_kept_rows(session, one, [keep_row(row) for row in rows])
 
@@ -89,7 +89,7 @@ def _bounded(rows: Iterable[ImportRow]) -> list[ImportRow]:
     return some
 
 
-async def try_out(session: ReadSession, user_id: int, rows: Sequence[Row], earlier: Earlier, now: datetime) -> list[Verdict]:
+async def try_out(session: ReadSession, user_id: int, rows: Sequence[BookmarkRow], earlier: Earlier, now: datetime) -> list[Verdict]:
     """What would become of the rows."""
     verdicts = await judge(session, user_id, {number: weigh(row) for number, row in enumerate(rows)}, earlier, now)
     return [verdicts[number] for number in range(len(rows))]
@@ -101,7 +101,7 @@ async def _held(session: WriteSession, import_id: int) -> Import | None:
     return cast("Import | None", await session.scalar(row))
 
 
-async def _make(session: WriteSession, rt: Runtime, one: Import, rows: Mapping[int, Row]) -> dict[int, Verdict]:
+async def _make(session: WriteSession, rt: Runtime, one: Import, rows: Mapping[int, BookmarkRow]) -> dict[int, Verdict]:
     now = rt.clock.now()
     weighed = {number: weigh(row) for number, row in rows.items()}
     verdicts = await judge(session, one.user_id, weighed, Earlier(), now)

@@ -10,8 +10,9 @@ from refract.core.db import ReadSession
 from refract.core.rows import slices
 from refract.library.capturing import Recognised, recognise
 from refract.library.import_models import RowOutcome
-from refract.library.importing.rows import Bookmark, Row, TagRow, Unreadable
+from refract.library.importing.rows import Bookmark, BookmarkRow, TagRow
 from refract.library.models import Item, ItemStatus, ItemType
+from refract.records.reader import UnreadableRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,9 @@ class Verdict:
     item_id: int | None = None
 
 
-def weigh(row: Row) -> WeighedRow:
+def weigh(row: BookmarkRow) -> WeighedRow:
     """Recognise what a row is. Pure, and the costly half of an import's judgement."""
-    if isinstance(row, Unreadable):
+    if isinstance(row, UnreadableRow):
         return WeighedRow(refused=row.why)
     if isinstance(row, TagRow):
         return WeighedRow()

@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from refract.library.importing.pages import clean_page
-from refract.library.importing.rows import Bookmark, Row, TagRow, Unreadable
-
-MAX_SHOWN = 200
+from refract.library.importing.rows import Bookmark, BookmarkRow, TagRow
+from refract.records.reader import MAX_SHOWN, UnreadableRow
 
 
 class KeptRow(NamedTuple):
@@ -21,10 +20,10 @@ class KeptRow(NamedTuple):
     content: str | None
 
 
-def keep_row(row: Row) -> KeptRow:
+def keep_row(row: BookmarkRow) -> KeptRow:
     """Return a row as it is stored; the HTML of a saved page is sanitised with it."""
     shown = row.text[:MAX_SHOWN].encode("utf-8", "replace").decode().replace("\0", "")
-    if isinstance(row, Unreadable):
+    if isinstance(row, UnreadableRow):
         return KeptRow(row.where[:40], shown, row.why[:1000].encode("utf-8", "replace").decode(), None)
     given = {name: value for name, value in asdict(row).items() if value not in (None, "", (), [], False)}
     if isinstance(row, Bookmark) and isinstance(row.page, Mapping):
@@ -33,10 +32,10 @@ def keep_row(row: Row) -> KeptRow:
     return KeptRow(row.where[:40], shown, None, content)
 
 
-def restore_row(place: str, shown: str, why: str | None, content: str | None) -> Row:
+def restore_row(place: str, shown: str, why: str | None, content: str | None) -> BookmarkRow:
     """Return the row that was kept."""
     if content is None:
-        return Unreadable(place, why or "", shown)
+        return UnreadableRow(place, why or "", shown)
     given: dict[str, Any] = json.loads(content)
     if given.pop("tag"):
         return TagRow(**given)

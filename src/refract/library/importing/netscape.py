@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from refract.core.text import unescape_html
+from refract.records.errors import BrokenFile
 
 CHUNK = 64 * 1024
 LONGEST_TAG = 512 * 1024
@@ -24,7 +25,6 @@ _ATTRIBUTE = re.compile(r"""([^\s=>"'/]++)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|(
 class Entry:
     """A bookmark as the file has it: its attributes by small name, its words, and the folders it lies in."""
 
-    number: int
     attributes: dict[str, str]
     folders: Sequence[str]
     title: str = ""
@@ -47,10 +47,6 @@ class _Piece:
     inside: str = ""
 
 
-class Broken(Exception):
-    """From where on a file makes no sense; the message is for people."""
-
-
 @dataclass(slots=True)
 class Bookmarks:
     """The bookmarks of a file, in its order."""
@@ -60,20 +56,19 @@ class Bookmarks:
     _opened: _Folder | None = None
     _entry: Entry | None = None
     _into: str = ""
-    _count: int = 0
     _too_deep: int = 0
 
     def entries(self) -> Iterator[Entry]:
-        """Raises `Broken` where it can go no further; what came before is good."""
-        broken: Broken | None = None
+        """Yield the bookmarks. Raises `BrokenFile` where a tag never ends."""
+        broken: BrokenFile | None = None
         try:
             for piece in _pieces(self.text):
                 if piece.words:
                     self._take(unescape_html(piece.words))
                 elif (done := self._turn(piece)) is not None:
                     yield done
-        except Broken as wrong:
-            broken = wrong
+        except BrokenFile as exc:
+            broken = exc
         if self._entry is not None:
             yield self._entry
         if broken is not None:
@@ -101,9 +96,8 @@ class Bookmarks:
             return None
         done, self._entry, self._into = self._entry, None, ""
         if tag == "a":
-            self._count += 1
             folders = [folder.name.strip() for folder in self._stack if folder.name.strip() and not folder.special]
-            self._entry, self._into = Entry(self._count, attributes(piece.inside), folders), "title"
+            self._entry, self._into = Entry(attributes(piece.inside), folders), "title"
         elif tag == "h3":
             named = attributes(piece.inside)
             self._opened, self._into = _Folder("", bool(named.keys() & {"personal_toolbar_folder", "unfiled_bookmarks_folder"})), "folder"
@@ -133,10 +127,11 @@ class Bookmarks:
 
 
 def attributes(inside: str) -> dict[str, str]:
-    """The attributes of a tag, the first of each name."""
+    """Return the attributes of a tag, the first of each name. None that matters has a name with other than letters and _."""
     found: dict[str, str] = {}
     for name, double, single, bare in _ATTRIBUTE.findall(inside):
-        found.setdefault(name.lower(), unescape_html(double or single or bare))
+        if name.isascii() and name.isidentifier():
+            found.setdefault(name.lower(), unescape_html(double or single or bare))
     return found
 
 
@@ -158,8 +153,7 @@ def _pieces(text: TextIO) -> Iterator[_Piece]:
         while end < 0:
             chunk = text.read(max(CHUNK, len(buffer) - start))
             if not chunk or len(buffer) - start > LONGEST_TAG:
-                problem = "a tag in it is never closed" if not chunk else "a tag in it is too long"
-                raise Broken(problem)
+                raise BrokenFile("a tag in it is never closed" if not chunk else "a tag in it is too long")
             buffer, start = buffer[start:] + chunk, 0
             end = _end_of(buffer, start)
         named = _NAME.match(buffer, start + 1)

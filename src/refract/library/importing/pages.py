@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from refract.library.importing.rows import BadRow, Bookmark, moment, plain
+from refract.library.importing.rows import Bookmark
 from refract.library.reader import sanitised
+from refract.records.errors import BadRecord
+from refract.records.values import guess_moment, plain_text
 
 FIELDS = (
     "url", "canonical_url", "title", "description", "author", "site", "language", "published_at", "image_url", "keywords", "text", "html",
@@ -32,8 +34,8 @@ def page_row(item_id: int, row: Bookmark, now: datetime) -> dict[str, Any] | Non
         return None
     page = row.page
     try:
-        words = {name: plain(page.get(name))[: _LONGEST.get(name, _MOST)] or None for name in FIELDS if name != "keywords"}
-    except BadRow:
+        words = {name: plain_text(page.get(name))[: _LONGEST.get(name, _MOST)] or None for name in FIELDS if name != "keywords"}
+    except BadRecord:
         return None
     keywords = page.get("keywords")
     html = words["html"] or ""
@@ -41,5 +43,5 @@ def page_row(item_id: int, row: Bookmark, now: datetime) -> dict[str, Any] | Non
     return {
         **words, "item_id": item_id, "url": words["url"] or row.text, "text": words["text"] or "", "html": clean,
         "keywords": [str(word)[:50] for word in keywords[:50]] if isinstance(keywords, list) else [],
-        "published_at": moment(page.get("published_at")), "fetched_at": moment(page.get("fetched_at")) or now,
+        "published_at": guess_moment(page.get("published_at")), "fetched_at": guess_moment(page.get("fetched_at")) or now,
     }  # fmt: skip

@@ -17,10 +17,11 @@ from refract.core.text import shown
 from refract.library.capturing import Recognised
 from refract.library.importing.formats import Kind, open_rows
 from refract.library.importing.judging import WeighedRow, weigh
-from refract.library.importing.kept import MAX_SHOWN, KeptRow, keep_row
-from refract.library.importing.rows import Row
+from refract.library.importing.kept import KeptRow, keep_row
+from refract.library.importing.rows import BookmarkRow
 from refract.library.models import ItemType
-from refract.links.importing.rows import UnreadableFile
+from refract.records.errors import UnreadableFile
+from refract.records.reader import MAX_SHOWN
 
 MAX_ROWS = 100_000
 """Rows of a file over the web. Four megabytes of real bookmarks are thirty thousand."""
@@ -99,7 +100,7 @@ def weigh_rows(body: bytes, *, kind: str) -> Iterator[bytes]:
     return _written(body, kind, _weighed_lines)
 
 
-def _written(body: bytes, kind: str, write: Callable[[Row], tuple[str, str]]) -> Iterator[bytes]:
+def _written(body: bytes, kind: str, write: Callable[[BookmarkRow], tuple[str, str]]) -> Iterator[bytes]:
     piece = b""
     try:
         rows = open_rows(io.BytesIO(body), Kind(kind))
@@ -116,12 +117,12 @@ def _written(body: bytes, kind: str, write: Callable[[Row], tuple[str, str]]) ->
     yield json.dumps(rows.kind).encode()
 
 
-def _kept_lines(row: Row) -> tuple[str, str]:
+def _kept_lines(row: BookmarkRow) -> tuple[str, str]:
     place, text, why, content = keep_row(row)
     return json.dumps([place, text, why]), content or ""
 
 
-def _weighed_lines(row: Row) -> tuple[str, str]:
+def _weighed_lines(row: BookmarkRow) -> tuple[str, str]:
     weighed = weigh(row)
     moment = weighed.moment.isoformat() if weighed.moment else None
     facts = [weighed.refused, weighed.recognised is not None, weighed.digest, moment, weighed.waiting, weighed.remarks]

@@ -1,23 +1,22 @@
-"""What a file says of a bookmark, before anything is made of it."""
+"""A bookmark as a file describes it, before anything is made of it."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from refract.links.importing.rows import BadRow, Unreadable, plain
+from refract.records.errors import BadRecord
+from refract.records.reader import UnreadableRow
+from refract.records.values import clip_text, plain_text
 from refract.tags.errors import InvalidTag
 from refract.tags.grammar import check_color, check_personal, personal_key
 
-LONGEST_TEXT = 10_000
-LONGEST_TITLE = 255
-LONGEST_SUMMARY = 2_000
-MOST_TAGS = 50
-_DAWN = datetime(1970, 1, 1, tzinfo=UTC)
+MAX_TEXT = 10_000
+MAX_TITLE = 255
+MAX_SUMMARY = 2_000
+MAX_TAGS = 50
 _WHITE = re.compile(r"[^\S\n]+")
-
-__all__ = ["BadRow", "Bookmark", "Reading", "Row", "TagRow", "Unreadable", "moment", "plain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Bookmark:
     page: Mapping[str, Any] | None = None
     """The saved page, in a file of ours."""
     remarks: Sequence[str] = ()
-    """What of the record has no place here."""
+    """Parts of the record that have no place here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +54,11 @@ class TagRow:
         return f"#{self.name}"
 
 
-Row = Bookmark | TagRow | Unreadable
+BookmarkRow = Bookmark | TagRow | UnreadableRow
 
 
 @dataclass(slots=True)
-class Reading:
+class BookmarkFields:
     """The fields of one record on their way to a bookmark, with remarks about what was left behind."""
 
     text: str = ""
@@ -73,26 +72,26 @@ class Reading:
     page: Mapping[str, Any] | None = None
     remarks: list[str] = field(default_factory=list)
 
-    def titled(self, value: Any) -> None:
-        """A title in one line, cut where ours are shorter. Many systems repeat the address where they know none."""
-        title = " ".join(plain(value).split())
+    def set_title(self, value: Any) -> None:
+        """Take a title as one line, cut where ours are shorter. Many systems repeat the address for want of a title."""
+        title = " ".join(plain_text(value).split())
         if title and (self.own or title != self.text):
-            self.title = self._cut("title", title, LONGEST_TITLE)
+            self.title = self._cut("title", title, MAX_TITLE)
 
-    def summed_up(self, *values: Any) -> None:
-        """What there is to read about it, apart by empty lines."""
-        texts = list(dict.fromkeys(plain(value).strip() for value in values))
+    def set_summary(self, *values: Any) -> None:
+        """Join descriptions and notes by empty lines."""
+        texts = list(dict.fromkeys(plain_text(value).strip() for value in values))
         summary = "\n\n".join(text for text in texts if text)
-        self.summary = self._cut("summary", summary, LONGEST_SUMMARY) if summary else None
+        self.summary = self._cut("summary", summary, MAX_SUMMARY) if summary else None
 
-    def noted(self, value: Any) -> None:
-        self.text = self._cut("text", plain(value).strip(), LONGEST_TEXT)
+    def set_note(self, value: Any) -> None:
+        self.text = self._cut("text", plain_text(value).strip(), MAX_TEXT)
 
-    def tagged(self, names: Iterable[Any]) -> None:
-        """Tags that can be tags here, each once."""
+    def add_tags(self, names: Iterable[Any]) -> None:
+        """Add names that can be tags here, each once."""
         known = {personal_key(name) for name in self.tags}
         for name in names:
-            typed = _WHITE.sub(" ", plain(name)).strip()
+            typed = _WHITE.sub(" ", plain_text(name)).strip()
             if not typed:
                 continue
             try:
@@ -100,45 +99,25 @@ class Reading:
             except InvalidTag:
                 self.remarks.append(f'tag left out: "{typed[:60]}"')
                 continue
-            if personal_key(clean) not in known and len(self.tags) < MOST_TAGS:
+            if personal_key(clean) not in known and len(self.tags) < MAX_TAGS:
                 known.add(personal_key(clean))
                 self.tags.append(clean)
 
-    def _cut(self, name: str, text: str, most: int) -> str:
-        if len(text) > most:
-            self.remarks.append(f"{name} cut to {most} characters")
-        return text[:most].rstrip()
+    def _cut(self, name: str, text: str, limit: int) -> str:
+        return clip_text(name, text, limit, self.remarks).rstrip()
 
-    def bookmark(self, where: str) -> Bookmark:
+    def to_bookmark(self, where: str) -> Bookmark:
         if not self.text.strip():
-            problem = "It has neither an address nor a text."
-            raise BadRow(problem)
+            raise BadRecord("It has neither an address nor a text.")
         return Bookmark(where, self.text, self.title, self.summary, tuple(self.tags), self.created_at, self.confirmed_at, self.own,
                         self.waiting, self.page, tuple(self.remarks))  # fmt: skip
 
 
-def tag_row(where: str, record: Mapping[str, Any]) -> TagRow:
+def read_tag(where: str, record: Mapping[str, Any]) -> TagRow:
+    """Return a tag of a file of ours. Raises `BadRecord`."""
     try:
-        name, color = check_personal(plain(record.get("name"))), check_color(plain(record.get("color")))
+        name, color = check_personal(plain_text(record.get("name"))), check_color(plain_text(record.get("color")))
         aliases = record.get("aliases") or []
-        return TagRow(where, name, color, [check_personal(plain(alias)) for alias in aliases] if isinstance(aliases, list) else [])
-    except InvalidTag as wrong:
-        raise BadRow(wrong.message) from wrong
-
-
-def moment(value: Any) -> datetime | None:
-    """A moment as systems write it: RFC 3339, or seconds, milli- or microseconds since 1970. What is none of these is no moment."""
-    text = plain(value).strip()
-    if not text:
-        return None
-    try:
-        if re.fullmatch(r"\d{1,17}(\.\d{1,9})?", text):
-            seconds = float(text)
-            while seconds > 1e11:  # the year 5138: it must have been in smaller units
-                seconds /= 1000
-            return datetime.fromtimestamp(seconds, UTC) if seconds else None
-        read = datetime.fromisoformat(text)
-        found = read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-    return found if found >= _DAWN else None
+        return TagRow(where, name, color, [check_personal(plain_text(alias)) for alias in aliases] if isinstance(aliases, list) else [])
+    except InvalidTag as exc:
+        raise BadRecord(exc.message) from exc

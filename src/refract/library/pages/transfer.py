@@ -19,7 +19,7 @@ from refract.library.importing import Kind
 from refract.library.importing.bring import stop
 from refract.library.importing.files import begin_file, my_import, my_imports, rows_of, take_back, try_file
 from refract.library.importing.reading import read_file
-from refract.links.importing import UnreadableFile
+from refract.records.errors import UnreadableFile
 from refract.web import flash
 from refract.web.routes import large_body
 from refract.web.toolkit import Cursor, Rt, page_router

@@ -4,19 +4,7 @@
 """
 
 from refract.links.importing.bring import Bringing, OnConflict, Outcome, Result
-from refract.links.importing.formats import Kind, Rows, open_rows
-from refract.links.importing.rows import Candidate, Row, Unreadable, UnreadableFile
+from refract.links.importing.formats import Kind, LinkRows, open_rows
+from refract.links.importing.rows import Candidate, LinkRow
 
-__all__ = [
-    "Bringing",
-    "Candidate",
-    "Kind",
-    "OnConflict",
-    "Outcome",
-    "Result",
-    "Row",
-    "Rows",
-    "Unreadable",
-    "UnreadableFile",
-    "open_rows",
-]
+__all__ = ["Bringing", "Candidate", "Kind", "LinkRow", "LinkRows", "OnConflict", "Outcome", "Result", "open_rows"]

@@ -14,12 +14,13 @@ from refract.core.runtime import Runtime
 from refract.core.schema import field_errors
 from refract.identity.models import User
 from refract.links.importing.known import Surroundings, Want
-from refract.links.importing.rows import Candidate, Row, Unreadable
+from refract.links.importing.rows import Candidate, LinkRow
 from refract.links.schemas import MOST_IN_BULK, LinkCreate
 from refract.links.service import CreatedLink, KeptIdentity, NewLink, check_links, create_links
 from refract.names.errors import SlugReserved, SlugTaken
 from refract.names.grammar import name_key
 from refract.names.service import Namespace
+from refract.records.reader import UnreadableRow
 
 BATCH = MOST_IN_BULK
 _TRIES = 3
@@ -44,7 +45,7 @@ class Outcome(StrEnum):
 class Result:
     """What became of a row."""
 
-    row: Row
+    row: LinkRow
     outcome: Outcome
     why: str | None = None
     names: Sequence[str] = ()
@@ -77,7 +78,7 @@ class Bringing:
         self._tried: dict[str, str] = {}
         """In a dry run: the names that earlier batches would have, and where they would lead."""
 
-    async def batch(self, rows: Sequence[Row]) -> list[Result]:
+    async def batch(self, rows: Sequence[LinkRow]) -> list[Result]:
         """Make links of up to a thousand rows; each has a result of its own. All of it is committed when this returns."""
         done: dict[int, Result] = {}
         wants = await self._looked_at(rows, done)
@@ -90,11 +91,11 @@ class Bringing:
                     raise
         return [done[index] for index in range(len(rows))]
 
-    async def _looked_at(self, rows: Sequence[Row], done: dict[int, Result]) -> dict[int, Want]:
+    async def _looked_at(self, rows: Sequence[LinkRow], done: dict[int, Result]) -> dict[int, Want]:
         """The rows that could become links, their destinations vetted. Slow, maybe: no transaction is open here."""
         new: dict[int, tuple[Candidate, LinkCreate]] = {}
         for index, row in enumerate(rows):
-            if isinstance(row, Unreadable):
+            if isinstance(row, UnreadableRow):
                 done[index] = Result(row, Outcome.REFUSED, row.why)
                 continue
             try:

@@ -1,0 +1,165 @@
+"""Rows of an import file, whatever its shape: a CSV table, JSON line by line, or a JSON document."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, ClassVar, Generic, TypeVar
+
+from refract.records.csv_table import CsvRecord, CsvTable
+from refract.records.errors import BadRecord, BrokenFile, UnreadableFile
+from refract.records.json_stream import MAX_RECORD, JsonRecords
+from refract.records.source import TextSource
+from refract.records.values import check_text
+
+MAX_SHOWN = 200
+"""Characters of a record that a report quotes."""
+
+Row = TypeVar("Row")
+Item = TypeVar("Item")
+Fields = Mapping[str, Any]
+"""A record by the names of its fields, in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableRow:
+    """A record that cannot be read, and why."""
+
+    where: str
+    why: str
+    text: str = ""
+    names: Sequence[str] = ()
+
+
+class RowReader(ABC, Generic[Row]):
+    """The rows of a file, read as they are iterated.
+
+    A subclass knows the formats of its feature: it chooses one by the fields of the first record, and makes a row of each record.
+    """
+
+    noun: ClassVar[str]
+    """A row, in words for people: "link"."""
+    holders: ClassVar[frozenset[str]]
+    """Where systems keep the records of a JSON document (`JsonRecords`)."""
+    value_holders: ClassVar[frozenset[str]] = frozenset()
+    max_record: ClassVar[int] = MAX_RECORD
+    is_width_strict: ClassVar[bool] = False
+    """Whether a CSV record with more cells than the heading is refused."""
+
+    def __init__(self, source: TextSource) -> None:
+        self.source = source
+        self._read: Callable[[Fields], Any] | None = None
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far."""
+        return self.source.position
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Row | UnreadableRow]:
+        """Yield the rows. Raises `UnreadableFile` if the file has no known format."""
+
+    @abstractmethod
+    def choose_format(self, fields: Sequence[str], what: str, *, in_table: bool) -> Callable[[Fields], Any]:
+        """Return the function that reads records with these fields; `what` names them in an error.
+
+        Raises `UnreadableFile` if no format has them.
+        """
+
+    @abstractmethod
+    def make_row(self, where: str, fields: Fields) -> Row:
+        """Return the row of a record. Raises `BadRecord`."""
+
+    def name_columns(self, cells: Sequence[str]) -> Sequence[str] | None:  # noqa: ARG002 - for subclasses
+        """Return the columns of a table that has no heading, None if these cells are its heading."""
+        return None
+
+    def read_fields(self, fields: Fields) -> Any:
+        """Read a record in the format of the file, which the first record decides."""
+        if self._read is None:
+            self._read = self.choose_format(list(fields), "The fields of the first record", in_table=False)
+        return self._read(fields)
+
+    def rows_of_table(self) -> Iterator[Row | UnreadableRow]:
+        """Yield the rows of a CSV file."""
+        records = CsvTable(self.source).records()
+        first = next(records, None)
+        if first is None:
+            raise UnreadableFile(problem="The file is empty.")
+        if first.problem is not None:
+            raise UnreadableFile(problem=f"The file does not begin like a CSV file. {first.problem}")
+        heading = self.name_columns(first.cells)
+        if heading is not None:
+            records = chain([first], records)
+        else:
+            heading = [cell.strip().lower() for cell in first.cells]
+        self._read = self.choose_format(heading, "The columns of the file", in_table=True)
+        for record in records:
+            yield self._row_of_cells(record, heading)
+
+    def _row_of_cells(self, record: CsvRecord, heading: Sequence[str]) -> Row | UnreadableRow:
+        where = f"line {record.line}"
+        if record.problem is not None:
+            return UnreadableRow(where, record.problem, record.text)
+        if self.is_width_strict and len(record.cells) > len(heading):
+            why = f"It has {len(record.cells)} cells, and the heading has {len(heading)}."
+            return UnreadableRow(where, why, _quote(record.cells))
+        return self.row_of_fields(where, dict(zip(heading, record.cells, strict=False)), record.cells)
+
+    def rows_of_lines(self) -> Iterator[Row | UnreadableRow]:
+        """Yield the rows of a file with one JSON object on each line."""
+        for line in self.source.lines():
+            where = f"line {line.number}"
+            if line.too_long:
+                yield UnreadableRow(where, "The line is too long.", line.text[:MAX_SHOWN])
+            elif line.text.strip():
+                try:
+                    record = json.loads(line.text)
+                except (ValueError, RecursionError) as exc:
+                    yield UnreadableRow(where, f"The line is not JSON: {exc}.", line.text[:MAX_SHOWN].strip())
+                else:
+                    yield self._row_of_object(where, record)
+
+    def rows_of_document(self) -> Iterator[Row | UnreadableRow]:
+        """Yield the rows of a JSON document."""
+        records = JsonRecords(self.source.text, self.holders, self.value_holders, self.max_record)
+        missing = f"The file is not JSON that has {self.noun}s"
+        return self.rows_until_broken(records, "item", self._row_of_object, missing, "From here on the file cannot be read as JSON")
+
+    def rows_until_broken(
+        self, records: Iterable[Item], place: str, make: Callable[[str, Item], Row | UnreadableRow], missing: str, broken: str
+    ) -> Iterator[Row | UnreadableRow]:
+        """Yield a row for each record up to where the file breaks, then one that says so.
+
+        Raises `UnreadableFile`, beginning with `missing`, if it breaks before the first.
+        """
+        number = 0
+        try:
+            for number, record in enumerate(records, start=1):
+                yield make(f"{place} {number}", record)
+        except BrokenFile as exc:
+            if not number:
+                raise UnreadableFile(problem=f"{missing}: {exc}.") from exc
+            yield UnreadableRow(f"{place} {number + 1}", f"{broken}: {exc}.")
+
+    def _row_of_object(self, where: str, record: Any) -> Row | UnreadableRow:
+        if not isinstance(record, Mapping):
+            return UnreadableRow(where, f"It is not an object with the fields of a {self.noun}.", _quote([record]))
+        fields = {str(name).strip().lower(): value for name, value in record.items()}
+        return self.row_of_fields(where, fields, record.values())
+
+    def row_of_fields(self, where: str, fields: Fields, shown: Iterable[Any]) -> Row | UnreadableRow:
+        """Return the row of a record, or one that says why there is none and quotes the values `shown`."""
+        try:
+            check_text(fields)
+            return self.make_row(where, fields)
+        except (BadRecord, RecursionError) as exc:
+            return UnreadableRow(where, str(exc), _quote(shown))
+
+
+def _quote(values: Iterable[Any]) -> str:
+    try:
+        return " · ".join(str(value)[:MAX_SHOWN] for value in values if value)[:MAX_SHOWN]
+    except RecursionError:
+        return ""
