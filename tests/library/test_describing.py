@@ -3,13 +3,13 @@
 import pytest
 
 from refract.core.settings import Settings
+from refract.library.enrich.language import is_cjk, split_sentences, stem_words
 from refract.library.enrich.material import Background, Extracted, Material, Neighbour, Rule
 from refract.library.enrich.offline import describe, suggest, words_of
 from refract.library.enrich.phrases import key_phrases
 from refract.library.enrich.prompt import read_answer
 from refract.library.enrich.rules import check_pattern, matches
 from refract.library.enrich.summary import cut, summarise
-from refract.library.enrich.words import is_cjk, sentences, tokens
 from refract.library.errors import InvalidRule
 
 ENGLISH = (
@@ -24,11 +24,11 @@ CHINESE = (
 
 
 def test_sentences_in_two_scripts() -> None:
-    assert len(sentences(ENGLISH)) in (6, 7)  # "Dr." may end one
-    assert len(sentences(CHINESE)) == 6
+    assert len(split_sentences(ENGLISH)) in (6, 7)  # "Dr." may end one
+    assert len(split_sentences(CHINESE)) == 6
     assert is_cjk(CHINESE)
     assert not is_cjk(ENGLISH)
-    assert tokens("Message Queues, C++ & 蒸汽机") == ["message", "queue", "c++", "蒸汽", "汽机"]
+    assert stem_words("Message Queues, C++ & 蒸汽机") == ["message", "queue", "c++", "蒸汽", "汽机"]
 
 
 @pytest.mark.parametrize(("text", "about", "aside"), [(ENGLISH, "condenser", "Lunch"), (CHINESE, "冷凝器", "午饭")])
@@ -39,8 +39,8 @@ def test_a_summary_has_the_sentences_that_matter(text: str, about: str, aside: s
     assert about in summary
     assert aside not in summary
     assert len(summary) <= 500
-    found = sentences(text)
-    at = [found.index(one) for one in sentences(summary)]
+    found = split_sentences(text)
+    at = [found.index(one) for one in split_sentences(summary)]
     assert at == sorted(at), "in the order of the text"
 
 

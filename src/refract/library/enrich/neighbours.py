@@ -2,10 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from math import log, sqrt
+from math import sqrt
 
 from refract.library.enrich.material import Neighbour
-from refract.library.enrich.words import norm
+from refract.library.likeness import WordSpace
 
 _ASKED = 7
 _FLOOR = 0.02
@@ -18,9 +18,10 @@ def votes(words: dict[str, float], neighbours: Sequence[Neighbour]) -> list[tupl
 
     Each tag is heard twice: by its items that are nearest, and by all its items together, which share words that no single one has.
     """
-    rare = _rarity(neighbours)
-    mine, length = _weighted(words, rare, log(1 + len(neighbours)) + 0.1)
-    near = sorted(((_like(mine, length, one.words, rare), one.tags) for one in neighbours), key=lambda pair: -pair[0])[:_ASKED]
+    space = WordSpace([neighbour.words for neighbour in neighbours])
+    mine = space.vector(words)
+    likenesses = ((mine.cosine(space.vector(neighbour.words)), neighbour.tags) for neighbour in neighbours)
+    near = sorted(likenesses, key=lambda pair: -pair[0])[:_ASKED]
     near = [(likeness, tags) for likeness, tags in near if likeness >= _FLOOR]
     if not near:
         return []
@@ -30,7 +31,7 @@ def votes(words: dict[str, float], neighbours: Sequence[Neighbour]) -> list[tupl
     for likeness, tags in near:
         for tag in tags:
             said[tag] += likeness
-    together = {tag: _like(mine, length, whole[tag], rare) for tag in said}
+    together = {tag: mine.cosine(space.vector(whole[tag])) for tag in said}
     total = sum(said.values()) + sum(together.values())
     found = [(tag, _confidence(said[tag] + together[tag], total, together[tag]), times[tag]) for tag in said]
     return sorted((one for one in found if one[1] >= _LEAST), key=lambda one: (-one[1], one[0]))
@@ -41,24 +42,7 @@ def _confidence(said: float, total: float, together: float) -> float:
     return round(0.3 + 0.6 * said / total * sqrt(min(1.0, together / _CERTAIN)), 2)
 
 
-def _rarity(neighbours: Sequence[Neighbour]) -> dict[str, float]:
-    spread: Counter[str] = Counter(word for neighbour in neighbours for word in neighbour.words)
-    return {word: log((1 + len(neighbours)) / (1 + times)) + 0.1 for word, times in spread.items()}
-
-
-def _weighted(words: Mapping[str, float], rare: Mapping[str, float], unknown: float) -> tuple[dict[str, float], float]:
-    """The words that anybody shares, and the length of all of them."""
-    weighted = {word: weight * rare.get(word, unknown) for word, weight in words.items()}
-    return {word: weight for word, weight in weighted.items() if word in rare}, norm(weighted)
-
-
-def _like(mine: dict[str, float], length: float, words: Mapping[str, float], rare: Mapping[str, float]) -> float:
-    theirs = {word: weight * rare[word] for word, weight in words.items()}
-    shared = sum(weight * theirs[word] for word, weight in mine.items() if word in theirs)
-    return shared / (length * norm(theirs)) if shared else 0.0
-
-
-def _by_tag(neighbours: Sequence[Neighbour], tags: Counter[str]) -> dict[str, dict[str, float]]:
+def _by_tag(neighbours: Sequence[Neighbour], tags: Mapping[str, int]) -> dict[str, dict[str, float]]:
     whole: dict[str, dict[str, float]] = {tag: defaultdict(float) for tag in tags}
     for neighbour in neighbours:
         for tag in neighbour.tags:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from refract.core.text import fold
 from refract.library.capturing import first_line
+from refract.library.enrich.language import count_run, is_cjk, stem_words, weigh_words
 from refract.library.enrich.material import Background, Material, Proposal, Suggested
 from refract.library.enrich.neighbours import votes
 from refract.library.enrich.phrases import key_phrases
 from refract.library.enrich.rules import matches
 from refract.library.enrich.summary import summarise
-from refract.library.enrich.words import is_cjk, occurrences, profile, tokens
 from refract.tags.errors import InvalidTag
 from refract.tags.grammar import check_personal, personal_key
 
@@ -41,7 +41,7 @@ def _summary(material: Material) -> str | None:
 
 def words_of(title: str, summary: str, text: str) -> dict[str, float]:
     """An item's words as they are compared: the title counts most."""
-    return profile([(title, 3.0), (summary, 1.5), (text[:3000], 1.0)])
+    return weigh_words([(title, 3.0), (summary, 1.5), (text[:3000], 1.0)])
 
 
 def suggest(material: Material, background: Background) -> list[Suggested]:
@@ -87,7 +87,7 @@ def _by_keywords(material: Material, background: Background) -> Iterator[Suggest
 
 def _by_vocabulary(material: Material, background: Background) -> Iterator[Suggested]:
     title, body = material.headline, material.body[:_CONSIDERED]
-    in_title, in_body = tokens(title), tokens(body)
+    in_title, in_body = stem_words(title), stem_words(body)
     for key, name in {**background.vocabulary, **background.aliases}.items():
         if _times(key, title, in_title):
             yield Suggested(name, 0.8, "in the title")
@@ -96,7 +96,7 @@ def _by_vocabulary(material: Material, background: Background) -> Iterator[Sugge
 
 
 def _times(key: str, text: str, words: list[str]) -> int:
-    return fold(text).count(key) if is_cjk(key) else occurrences(tokens(key), words)
+    return fold(text).count(key) if is_cjk(key) else count_run(stem_words(key), words)
 
 
 def _by_neighbours(material: Material, background: Background) -> Iterator[Suggested]:

@@ -5,7 +5,8 @@ from collections import Counter
 from itertools import pairwise
 
 from refract.core.text import fold
-from refract.library.enrich.words import CJK, STOP, is_cjk, stem
+from refract.core.words import CJK
+from refract.library.enrich.language import STOP, is_cjk, stem
 
 _CONSIDERED = 20_000
 _NAMED = re.compile(r"(?<=[a-z,;:0-9)] )((?:[A-Z][\w+#.]*|[A-Z]{2,})(?: [A-Z][\w+#]*){0,2})")

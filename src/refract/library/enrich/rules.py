@@ -4,7 +4,7 @@ import re
 from urllib.parse import urlsplit
 
 from refract.core.text import fold, shown
-from refract.library.enrich.words import occurrences, tokens
+from refract.library.enrich.language import count_run, stem_words
 from refract.library.errors import InvalidRule
 
 _HOST = re.compile(r"^(?:\*\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)(/\S*)?$")
@@ -14,7 +14,7 @@ def check_pattern(pattern: str) -> str:
     """A host with or without a path, or words in quotes; in the one form in which it is kept."""
     pattern = pattern.strip()
     if len(pattern) > 2 and pattern[0] == pattern[-1] == '"':
-        if not tokens(pattern):
+        if not stem_words(pattern):
             raise InvalidRule(pattern=shown(pattern), why="there is no word between the quotes")
         return f'"{pattern[1:-1].strip()}"'
     bare = re.sub(r"^https?://", "", fold(pattern)).removeprefix("www.").rstrip("/")
@@ -28,7 +28,7 @@ def check_pattern(pattern: str) -> str:
 def matches(pattern: str, url: str | None, text: str) -> bool:
     """A host also means what is below it; a path means everything that begins with it; words mean the text."""
     if pattern.startswith('"'):
-        return occurrences(tokens(pattern), tokens(text)) > 0
+        return count_run(stem_words(pattern), stem_words(text)) > 0
     if url is None:
         return False
     parts = urlsplit(fold(url))

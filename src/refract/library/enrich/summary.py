@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from refract.library.enrich.words import is_cjk, meaningful, sentences, tokens
+from refract.library.enrich.language import drop_stop_words, is_cjk, split_sentences, stem_words
 
 LONGEST = 500
 _MOST_SENTENCES = 3
@@ -21,7 +21,7 @@ def summarise(text: str, title: str = "", description: str | None = None) -> str
     found = _usable(text, title)
     if not found:
         return cut(description) if description and not _BOILERPLATE.search(description) else None
-    chosen = _choose(found, set(meaningful(tokens(title))))
+    chosen = _choose(found, set(drop_stop_words(stem_words(title))))
     return cut(("" if is_cjk(text) else " ").join(sentence for _, sentence in sorted(chosen)))
 
 
@@ -39,8 +39,8 @@ def _usable(text: str, title: str) -> list[tuple[int, str, list[str]]]:
     cjk = is_cjk(text)
     seen: set[str] = set()
     found = []
-    for at, sentence in enumerate(sentences(text)[:_CONSIDERED]):
-        words = meaningful(tokens(sentence))
+    for at, sentence in enumerate(split_sentences(text)[:_CONSIDERED]):
+        words = drop_stop_words(stem_words(sentence))
         short = len(sentence) < (10 if cjk else 40)
         if short or len(words) < 4 or sentence in seen or _BOILERPLATE.search(sentence) or sentence.strip(" .") == title.strip(" ."):
             continue

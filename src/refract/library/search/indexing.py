@@ -13,9 +13,9 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from refract.core.db import ReadSession, WriteSession
 from refract.core.rows import slices
 from refract.core.settings import Dialect
-from refract.core.words import TITLE, WORD, number_token, tokens
+from refract.core.words import encode_number, encode_texts
 from refract.library.models import Item, ItemPage, ItemTag
-from refract.library.search.terms import OWNER
+from refract.library.search.terms import OWNER, TITLE, WORD
 from refract.library.search_models import ItemSearch
 from refract.tags.models import Tag
 
@@ -64,9 +64,9 @@ async def forget(session: WriteSession, item_ids: Sequence[int]) -> None:
 def tokens_of(user_id: int, titles: Iterable[str | None], texts: Iterable[str | None]) -> list[str]:
     """What the index keeps of an item: whose it is, the words of title and tags twice, those of everything else once."""
     strong = [text for text in titles if text]
-    first = tokens(TITLE, strong, MOST_TOKENS // 10)
-    rest = tokens(WORD, [*strong, *texts], MOST_TOKENS)
-    return [number_token(OWNER, user_id), *first, *rest]
+    first = encode_texts(TITLE, strong, MOST_TOKENS // 10)
+    rest = encode_texts(WORD, [*strong, *texts], MOST_TOKENS)
+    return [encode_number(OWNER, user_id), *first, *rest]
 
 
 def _token_rows(items: Sequence[Any], tags: Mapping[int, Iterable[str]], pages: Mapping[int, Iterable[str | None]]) -> list[dict[str, Any]]:

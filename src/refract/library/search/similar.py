@@ -1,17 +1,16 @@
 """Items like another one, by their words: lexical, over the same index as search, and so the same on three databases."""
 
 import asyncio
-import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import select
 
 from refract.core.db import ReadSession
-from refract.core.words import TITLE, sought, token
+from refract.core.words import encode_word, query_terms
+from refract.library.likeness import WordSpace
 from refract.library.models import Item, ItemStatus
 from refract.library.search.matching import matching, source
-from refract.library.search.terms import Match
+from refract.library.search.terms import TITLE, Match
 from refract.library.tagging import tags_of
 
 MOST_CANDIDATES = 300
@@ -40,14 +39,15 @@ async def similar_items(session: ReadSession, item: Item, limit: int) -> list[tu
 def _scored(mine: dict[str, float], items: Sequence[Item], tags: Mapping[int, Sequence[str]]) -> list[tuple[Item, float]]:
     """Weigh hundreds of summaries against each other: work for a thread."""
     features = {item.id: _features(item, tags[item.id]) for item in items}
-    rarity = _rarity([mine, *features.values()])
-    scored = [(item, _likeness(mine, features[item.id], rarity)) for item in items]
+    space = WordSpace([mine, *features.values()])
+    vector = space.vector(mine)
+    scored = [(item, round(vector.cosine(space.vector(features[item.id])), 4)) for item in items]
     return sorted(((item, score) for item, score in scored if score > 0), key=lambda pair: (-pair[1], -pair[0].id))
 
 
 async def _candidates(session: ReadSession, item: Item, words: Sequence[str]) -> list[int]:
     indexed, item_id = source(session.dialect)
-    asked = Match(item.user_id, any_of=[token(TITLE, word) for word in words])
+    asked = Match(item.user_id, any_of=[encode_word(TITLE, word) for word in words])
     question = select(item_id).select_from(indexed).join(Item, Item.id == item_id)
     others = (Item.user_id == item.user_id, Item.status == ItemStatus.ARCHIVED, Item.id != item.id)
     question = question.where(*others, matching(session.dialect, asked))
@@ -58,7 +58,7 @@ def _telling(texts: Iterable[str]) -> list[str]:
     """Words long enough to mean something, those of tags and title first. A pair of a script without spaces is long enough."""
     found: dict[str, None] = {}
     for text in texts:
-        found.update(dict.fromkeys(word for word in sought(text) if len(word) >= _SHORTEST or not word.isascii()))
+        found.update(dict.fromkeys(word for word in query_terms(text) if len(word) >= _SHORTEST or not word.isascii()))
     return list(found)[:_MOST_WORDS]
 
 
@@ -71,18 +71,3 @@ def _features(item: Item, tags: Iterable[str]) -> dict[str, float]:
     if item.site:
         found[f"@{item.site}"] = _SITE_WEIGHT
     return found
-
-
-def _rarity(all_features: Sequence[dict[str, float]]) -> dict[str, float]:
-    seen = Counter(word for features in all_features for word in features)
-    return {word: math.log(1 + len(all_features) / count) for word, count in seen.items()}
-
-
-def _likeness(one: dict[str, float], other: dict[str, float], rarity: dict[str, float]) -> float:
-    """The cosine of two items in the space of their words."""
-
-    def length(features: dict[str, float]) -> float:
-        return math.sqrt(sum((weight * rarity[word]) ** 2 for word, weight in features.items()))
-
-    shared = sum(one[word] * other[word] * rarity[word] ** 2 for word in one.keys() & other.keys())
-    return round(shared / (length(one) * length(other)), 4) if shared else 0.0

@@ -8,12 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from refract.core.settings import Dialect
-from refract.core.words import TITLE, WORD, number_token, sought, token
+from refract.core.words import encode_number, encode_word, query_terms
 from refract.tags.grammar import personal_key
 
 MOST_WORDS = 8
+WORD = "w0"
+"""Marks a word of any field."""
+TITLE = "t0"
+"""Marks a word of the title or of a tag."""
 OWNER = "u0"
-"""Marks the person whose item it is: so a search meets nobody else's words."""
+"""Marks the person whose item it is: a search meets no words of others."""
 _PIECES = re.compile(r"""(?P<tag>(?<!\S)-?\#(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s"]+)))|(?P<word>[^\s"]+)|["\s]+""")
 
 
@@ -49,7 +53,7 @@ def parse(typed: str) -> Terms:
                 (without_tags if piece["tag"].startswith("-") else tags)[name] = None
         elif text := piece["word"]:
             excluded = text.startswith("-") and len(text) > 1
-            (without if excluded else words).update(dict.fromkeys(sought(text)))
+            (without if excluded else words).update(dict.fromkeys(query_terms(text)))
     kept = list(words)[:MOST_WORDS]
     refused = [word for word in without if word not in words][:MOST_WORDS]
     return Terms(tuple(kept), tuple(refused), tuple(tags)[:MOST_WORDS], tuple(without_tags)[:MOST_WORDS])
@@ -78,7 +82,7 @@ class Match:
 
     def spelled(self, dialect: Dialect) -> str:
         """The question in the language of a database. Tokens are letters and digits alone, so there is nothing to escape."""
-        mine = number_token(OWNER, self.owner)
+        mine = encode_number(OWNER, self.owner)
         if dialect == "mysql":
             parts = [f"+{mine}", *(f"+{one}*" for one in self.every)]
             parts += [f"+({' '.join(f'{one}*' for one in self.any_of)})"] if self.any_of else []
@@ -97,10 +101,11 @@ class Match:
 
 def in_title(owner: int, terms: Terms) -> Match:
     """All words in the title or the tags."""
-    return Match(owner, [token(TITLE, word) for word in terms.words], [token(WORD, word) for word in terms.without])
+    return Match(owner, [encode_word(TITLE, word) for word in terms.words], [encode_word(WORD, word) for word in terms.without])
 
 
 def in_any_field(owner: int, terms: Terms) -> Match:
     """All words anywhere, and not all of them in the title or the tags: `in_title` has those."""
-    titled = [token(TITLE, word) for word in terms.words]
-    return Match(owner, [token(WORD, word) for word in terms.words], [token(WORD, word) for word in terms.without], unless=titled)
+    titled = [encode_word(TITLE, word) for word in terms.words]
+    every, none = ([encode_word(WORD, word) for word in words] for words in (terms.words, terms.without))
+    return Match(owner, every, none, unless=titled)
