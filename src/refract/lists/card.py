@@ -5,16 +5,15 @@ steps that is copied to its place, so a picture costs about as much as compressi
 """
 
 import json
-import struct
 import unicodedata
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from refract.core.extraction.tasks import ExtractionTask
+from refract.core.png import encode_png
 from refract.lists.palettes import COLOURS, Palette
 
 DRAW_CARD: Final = ExtractionTask("card", "refract.lists.card:draw_card", cpu_seconds=2, wall_seconds=20.0, max_output=1024 * 1024)
@@ -119,7 +118,7 @@ def draw(title: str, address: str, facts: str, palette: Palette) -> bytes:
     _write(canvas, small, small.fitted(facts, room), _MARGIN, HEIGHT - _BAND - 56, _SOFT)
     band = b"".join(bytes([_RAYS + ray]) * (WIDTH // 4) for ray in range(4))
     canvas[HEIGHT - _BAND :] = [bytearray(band)] * _BAND
-    return _png(canvas, _shades(palette))
+    return encode_png(WIDTH, HEIGHT, map(bytes, canvas), depth=8, palette=_shades(palette))
 
 
 def _plain(title: str, face: Face) -> str:
@@ -157,14 +156,3 @@ def _rgb(colour: str) -> bytes:
 
 def _between(paper: bytes, ink: bytes, part: float) -> bytes:
     return bytes(round(a + (b - a) * part) for a, b in zip(paper, ink, strict=True))
-
-
-def _png(canvas: Sequence[bytearray], shades: bytes) -> bytes:
-    header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 3, 0, 0, 0)  # one byte per pixel, a place in the palette
-    body = zlib.compress(b"".join(b"\0" + bytes(row) for row in canvas), 6)
-    parts = ((b"IHDR", header), (b"PLTE", shades), (b"IDAT", body), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in parts)
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
