@@ -13,6 +13,7 @@ from httpx import AsyncClient
 from sqlalchemy import func, select
 
 from refract.app import Application
+from refract.core.clock import ManualClock
 from refract.core.ids import decode, encode
 from refract.core.runtime import Runtime
 from refract.core.settings import Settings
@@ -73,6 +74,22 @@ async def test_a_new_link_has_a_random_code_and_no_other(client: AsyncClient, as
     said = (await client.post("/api/v1/resolve", headers=as_ada, json={"path": link["code"]})).json()
     assert (said["outcome"], said["link_id"]) == ("redirect", link["id"])
     assert said["why"].startswith("The code /")
+
+
+async def test_the_id_behind_a_random_code_is_nobodys_name(
+    client: AsyncClient, rt: Runtime, clock: ManualClock, ada: User, as_ada: Headers
+) -> None:
+    """That it was called taken told strangers which ids exist, and so when links were made."""
+    link = await _new(client, as_ada)
+    async with rt.db.write() as session:
+        old = await make.link(session, rt, ada)  # from before the setting
+    clock.advance(120)
+
+    for name, free in ((encode(int(link["id"])), True), (encode(int(link["id"])).lower(), True), (encode(old.id), False)):
+        assert (await client.get(f"/api/v1/names/{name}")).json()["available"] is free, name
+    named = await _new(client, as_ada, names=[encode(int(link["id"]))])
+    assert (await client.get(f"/{encode(int(link['id']))}")).status_code == 302
+    assert named["names"] == [encode(int(link["id"]))]
 
 
 async def test_names_and_a_random_code_live_side_by_side(client: AsyncClient, as_ada: Headers) -> None:

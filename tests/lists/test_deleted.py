@@ -148,3 +148,25 @@ async def test_deleting_an_account_frees_its_names_at_once(client: AsyncClient, 
 
     async with rt.db.read() as session:
         assert await session.scalar(select(func.count()).select_from(Name)) == 0
+
+
+async def test_no_door_calls_a_deleted_list_published(client: AsyncClient, rt: Runtime, ada: User) -> None:
+    """`POST /resolve` and the QR code still answered for its name."""
+    async with rt.db.write() as session:
+        root = await make.admin(session, rt)
+    mine, theirs = await _key(rt, ada), await _key(rt, root, admin=True)
+    found = await published(client, mine, "reading")
+    paths = ("reading", "reading/1", "reading.qr", "reading.rss", "reading?edition=1")
+
+    async def ask(path: str) -> tuple[str, int]:
+        said = (await client.post("/api/v1/resolve", headers=mine, json={"path": path})).json()
+        return said["outcome"], (await client.get(f"/{path}")).status_code
+
+    assert [await ask(path) for path in paths] == [("list", 200), ("redirect", 302), ("qr", 200), ("list", 200), ("list", 200)]
+    assert await ask("reading/9") == ("not_found", 404)
+
+    assert (await client.delete(f"/api/v1/admin/lists/{found['id']}", headers=theirs)).status_code == 204
+    assert {await ask(path) for path in paths} == {("not_found", 404)}
+
+    assert (await client.post(f"/api/v1/admin/lists/{found['id']}/undo", headers=theirs)).status_code == 200
+    assert await ask("reading") == ("list", 200)

@@ -316,3 +316,22 @@ async def test_resolve_tells_every_outcome(rt: Runtime, client: httpx.AsyncClien
     assert (await client.post("/api/v1/resolve", json={"path": "manual"})).status_code == 401
     assert (await client.post("/api/v1/resolve", json={"path": ""}, headers=mine)).status_code == 422
     assert (await client.post("/api/v1/resolve", json={"path": "x", "more": 1}, headers=mine)).status_code == 422
+
+
+async def test_resolve_keeps_the_id_of_a_deleted_link_from_those_who_may_not_see_it(
+    rt: Runtime, client: httpx.AsyncClient, ada: User, bob: User, clock: ManualClock
+) -> None:
+    made = await link(rt, ada, "https://example.com/", name="offer")
+    async with rt.db.write() as session:
+        root = await make.admin(session, rt)
+        await service.share_link(session, make.who(ada), made.id, bob.email, clock.now())
+        await service.delete_link(session, make.who(ada), made.id, clock.now())
+        strong = {"x-api-key": await make.key(session, rt, root, *make.ALL)}
+
+    async def ask(headers: dict[str, str]) -> tuple[str, str | None]:
+        answer = (await client.post("/api/v1/resolve", json={"path": "offer"}, headers=headers)).json()
+        return answer["outcome"], answer["link_id"]
+
+    assert await ask(await key(rt, bob)) == ("deleted", None)
+    assert await ask(await key(rt, ada)) == ("deleted", str(made.id))
+    assert await ask(strong) == ("deleted", str(made.id))

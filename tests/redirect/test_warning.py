@@ -123,6 +123,11 @@ async def test_a_flagged_entry_of_a_list_is_previewed_too(client: AsyncClient, r
     first = await client.get(f"/{slug}/1", headers=PAGE)
     assert first.status_code == 200
     assert "imitate" in first.text
+    assert f">go.test/{slug}/1<" in first.text
+    assert "/1/1" not in first.text
+    assert ".qr" not in first.text  # an entry has none
+    told = (await client.get(f"/{slug}/1")).json()
+    assert told["short_url"] == f"http://go.test/{slug}/1"
     assert _clicks(app, entry_id) == 0
 
     second = await client.get(_continue(first))

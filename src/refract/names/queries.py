@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import BigInteger, column, func, select, table
+from sqlalchemy import BigInteger, String, column, func, select, table
 
 from refract.core.db import ReadSession
 from refract.core.rows import slices
@@ -16,8 +16,8 @@ _BEHIND_ALL = "~"
 """Comes after every character of a key."""
 _LIVE = Name.held_until.is_(None)
 """Names of deleted targets are kept, and no longer offered."""
-_links = table("links", column("id", BigInteger))
-"""Codes are made of the ids in this table, which belongs to a feature above; nothing else of it is known here."""
+_links = table("links", column("id", BigInteger), column("random_code", String))
+"""Codes are made of the ids in this table, unless it has a random one. It belongs to a feature above; nothing else of it is known here."""
 
 
 async def find_names(session: ReadSession, keys: Collection[str]) -> dict[str, Name]:
@@ -47,10 +47,10 @@ async def names_of(session: ReadSession, kind: Kind, target_ids: Collection[int]
 
 
 async def ids_in_use(session: ReadSession, candidates: Collection[int]) -> set[int]:
-    """Those of the ids that belong to a link."""
+    """Those of the ids whose codes lead to a link."""
     found: set[int] = set()
     for some in slices(sorted(candidates), 2_048):
-        found.update(await session.scalars(select(_links.c.id).where(_links.c.id.in_(some))))
+        found.update(await session.scalars(select(_links.c.id).where(_links.c.id.in_(some), _links.c.random_code.is_(None))))
     return found
 
 

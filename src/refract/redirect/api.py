@@ -41,11 +41,22 @@ async def resolve_path(
 
     if not wish.name or is_reserved(wish.name):
         return _out(path, "own_page", 200, "This address belongs to Refract itself.")
-    outcome = await resolve(follow.lookup, wish, who, rt.clock.now)
+    outcome = await _entry(follow, request, wish, await resolve(follow.lookup, wish, who, rt.clock.now))
     if isinstance(outcome, Missing) or (isinstance(outcome, Dead) and rt.settings.dead_link_status == 404):
         await rt.part(MissLimit).charge_network(client_network(request, rt), actor.user.id)
     suggestions = await follow.lookup.suggest(wish.name, actor) if isinstance(outcome, Missing | Dead) else []
-    return _said(path, wish, outcome, rt.settings.dead_link_status, suggestions)
+    said = _said(path, wish, outcome, rt.settings.dead_link_status, suggestions)
+    if said.outcome == "deleted" and isinstance(outcome, Dead) and await follow.surface.manage_url(actor, outcome.found) is None:
+        return said.model_copy(update={"link_id": None})  # a deleted link is seen by its owners and administrators alone
+    return said
+
+
+async def _entry(follow: Follow, request: Request, wish: Wish, outcome: Outcome) -> Outcome:
+    """Return what becomes of an entry of a list; any other outcome as it is."""
+    if not (isinstance(outcome, Listed) and wish.extra.strip("/") and follow.hooks.lists is not None):
+        return outcome
+    answer = await follow.hooks.lists(request.scope, outcome.found, wish)
+    return answer if isinstance(answer, Leads | Warns | Dead | Missing) else outcome
 
 
 def own_path(typed: str, public_url: str) -> tuple[str, str]:
@@ -65,20 +76,23 @@ def _said(  # noqa: PLR0911 - one for each outcome
 ) -> ResolveOut:
     match outcome:
         case Leads(found, href):
-            return _out(path, "redirect", found.redirect_status, _how(found, wish), found, href)
+            why = f"The entry /{found.name} of a list leads to {href}." if found.kind == "entry" else _how(found, wish)
+            return _out(path, "redirect", found.redirect_status, why, found, href)
         case Warns(found, href):
-            why = f"The link /{found.name} is flagged ({found.flag_reason}): visitors see its preview before they are led on."
+            why = f"The {found.kind} /{found.name} is flagged ({found.flag_reason}): visitors see its preview before they are led on."
             return _out(path, "preview", 200, why, found, href)
         case Shows(found, href):
             code = wish.view is View.QR
             why = f"The QR code of /{found.name}." if code else f"The page that says where /{found.name} leads."
             return _out(path, "qr" if code else "preview", 200, why, found, href)
+        case Listed(found) if wish.view is View.QR:
+            return _out(path, "qr", 200, f"The QR code of the published list /{found.name}.", found)
         case Listed(found):
             return _out(path, "list", 200, f"The name /{found.name} is a published list.", found)
         case Unfit(found, reason, usage):
             return _out(path, "does_not_fit", 404, f"{reason} Write it like {usage}.", found)
         case Dead(found, state) if dead_status != 404:  # else nobody is to see the difference, here as little as there
-            return _out(path, state, dead_status, f"The link /{found.name} is {state.replace('_', ' ')}.", found)
+            return _out(path, state, dead_status, f"The {found.kind} /{found.name} is {state.replace('_', ' ')}.", found)
         case Missing() | SignInFirst() | Dead():
             pass
     return _out(path, "not_found", 404, f"Nothing lives at /{wish.shown}.").model_copy(update={"suggestions": suggestions})

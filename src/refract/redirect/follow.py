@@ -219,7 +219,7 @@ class _Request:
             "created_at": found.created_at,
             "state": "active",
         }
-        address = f"/{found.name}.qr{'/' + self._wish.extra if self._wish.extra else ''}"
+        address = f"/{found.name}.qr{'/' + self._wish.extra if self._wish.extra else ''}" if found.kind == "link" else None
         return self._surface.page(
             self._scope,
             await self._who(),
@@ -228,7 +228,7 @@ class _Request:
             page_title=f"/{found.name}",
             link=link,
             qr_url=address,
-            qr_png_url=f"{address}?format=png&size=512",
+            qr_png_url=f"{address}?format=png&size=512" if address else None,
             manage_url=await self._surface.manage_url(await self._who(), found),
             continue_url=continue_url,
             warning=explain_flag(found.flag_reason) if found.flag_reason else None,
@@ -241,7 +241,7 @@ class _Request:
         return response
 
     def _short_url(self, found: Found) -> str:
-        extra = f"/{self._wish.extra}" if self._wish.extra else ""
+        extra = f"/{self._wish.extra}" if self._wish.extra and found.kind != "entry" else ""  # the name of an entry has its number
         return f"{self._rt.settings.public_url}/{found.name}{extra}"
 
     async def _gone(self, found: Found, state: State) -> Response:

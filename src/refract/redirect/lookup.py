@@ -23,10 +23,10 @@ _FACTS = """l.id, l.destination, l.destination_host, l.redirect_status, l.status
 l.created_at, l.version, l.audience, l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1), l.flagged, l.flag_reason,
 (SELECT u.held_at FROM link_owners o JOIN users u ON u.id = o.user_id WHERE o.primary_link_id = l.id)"""
 _LIST_HELD = "(SELECT u.held_at FROM lists s JOIN users u ON u.id = s.owner_id WHERE n.kind = 'list' AND s.id = n.target_id)"
-QUESTION = f"""SELECT 0, n.kind, n.target_id, n.name, {_LIST_HELD}, {_FACTS}
+QUESTION = f"""SELECT 0, n.kind, n.target_id, n.name, {_LIST_HELD}, n.held_until, {_FACTS}
 FROM names n LEFT JOIN links l ON n.kind = 'link' AND l.id = n.target_id WHERE n.key = ?
 UNION ALL
-SELECT 1, 'link', l.id, NULL, NULL, {_FACTS}
+SELECT 1, 'link', l.id, NULL, NULL, NULL, {_FACTS}
 FROM links l WHERE l.id = ? AND l.random_code IS NULL"""  # noqa: S608 - our own column names
 """A name and a code in one question: two rows at most, and the name's comes first."""
 
@@ -45,9 +45,10 @@ class DatabaseLookup:
         link_id = decode(text)
         rows = await self._reader.rows(QUESTION, name_key(text), _NO_ID if link_id is None else link_id)
         for row in sorted(rows, key=lambda row: int(row[0])):
-            _, kind, target_id, name, list_held, number = row[:6]
+            _, kind, target_id, name, list_held, kept_until, number = row[:7]
             if kind == Kind.LIST:
-                return Found(kind="list", id=target_id, name=name, on_hold=list_held is not None, asked_at=asked_at)
+                status = "active" if kept_until is None else "deleted"  # then its name is kept, so that this can be undone
+                return Found(kind="list", id=target_id, name=name, status=status, on_hold=list_held is not None, asked_at=asked_at)
             if number is not None:  # else a name whose link was removed
                 return await self._link(row, text, asked_at)
         return None
@@ -66,8 +67,8 @@ class DatabaseLookup:
             return await did_you_mean(session, text, who, self._rt.clock.now())
 
     async def _link(self, row: Row, text: str, asked_at: float) -> Found:
-        name, _, number, destination, host, redirect_status, status, expires_at = row[3:11]
-        visibility, forward_query, title, made, version, audience, random_code, epoch, flagged, flag_reason, held_at = row[11:]
+        name, _, _, number, destination, host, redirect_status, status, expires_at = row[3:12]
+        visibility, forward_query, title, made, version, audience, random_code, epoch, flagged, flag_reason, held_at = row[12:]
         return Found(
             kind="link",
             id=number,

@@ -33,7 +33,7 @@ class Visitor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Everything about a link that its answer depends on. Of a list or one of its entries only `kind`, `id` and `name` are known."""
+    """Everything about a link that its answer depends on. Of a list only `kind`, `id`, `name`, `status` and `on_hold` are known."""
 
     kind: Kind
     id: int
@@ -157,9 +157,9 @@ Outcome = Leads | Warns | Shows | Listed | Missing | SignInFirst | Dead | Unfit
 async def resolve(lookup: Lookup, wish: Wish, who: Callable[[], Awaitable[Visitor | None]], now: Callable[[], datetime]) -> Outcome:
     """`who` is asked only when the answer depends on it, `now` after everything that takes time."""
     found = await find(lookup, wish.name)
-    if found is not None and found.kind == "list":
+    if found is not None and found.kind == "list" and found.status != "deleted":
         return Dead(found, "on_hold") if found.on_hold else Listed(found)
-    if found is None or wish.view in (View.FEED, View.CARD):
+    if found is None or found.kind == "list" or wish.view in (View.FEED, View.CARD):
         return Missing()
     if found.restricted:
         visitor = await who()
