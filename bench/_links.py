@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import insert
 
 from refract import migrations
-from refract.core.db import Database
-from refract.core.ids import created_at
-from refract.core.settings import Settings
+from refract.core.db.session import Database
+from refract.core.ids import get_creation_time
+from refract.core.settings.model import Settings
 from refract.links.models import Link
 from refract.links.service import digest
-from refract.names import near
+from refract.names import similarity
 from refract.names.models import Name
 
 FIRST_ID = 100_000_000_000_000_000
@@ -57,7 +57,7 @@ async def _insert(db: Database, model: Any, rows: list[dict[str, Any]]) -> None:
 
 def _link(number: int) -> dict[str, Any]:
     link_id, href = FIRST_ID + number * _STEP, destination(number)
-    made = created_at(link_id)
+    made = get_creation_time(link_id)
     return {
         "id": link_id, "destination": href, "href": href, "href_digest": digest(href), "destination_host": "example.com",
         "has_placeholders": False, "title": None, "notes": None, "redirect_status": 302, "visibility": "unlisted", "forward_query": False,
@@ -68,7 +68,7 @@ def _link(number: int) -> dict[str, Any]:
 
 def _name(number: int) -> dict[str, Any]:
     key = f"s{number}"
-    head, middle, tail = near.parts(key)
+    head, middle, tail = similarity.split_key(key)
     made = datetime(2026, 1, 1, tzinfo=UTC)
     target = FIRST_ID + number * _STEP
     return {"key": key, "name": key, "kind": "link", "target_id": target, "head": head, "middle": middle, "tail": tail, "created_at": made}

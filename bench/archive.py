@@ -20,18 +20,18 @@ from sqlalchemy import func, select, text
 from bench._common import busy, table, write
 from bench.dashboard import own_database
 from refract import migrations
-from refract.analytics import archive
-from refract.analytics.columns import COLUMNS
 from refract.analytics.generator import Traffic, write_spool
-from refract.analytics.ingest import Ingester
-from refract.analytics.models import ClickEvent
-from refract.analytics.stats import raw
+from refract.clicks.archive import service
+from refract.clicks.archive.parquet import COLUMN_TYPES
+from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.models import ClickEvent
+from refract.clicks.stats import events as stats_events
 from refract.core.clock import ManualClock
-from refract.core.db import Database
-from refract.core.ids import Snowflakes
+from refract.core.db.session import Database
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 
 BAR = 0.90
 LINKS = 200
@@ -61,7 +61,7 @@ async def _digest(rt: Runtime) -> str:
     """Of every event of every link, read the way exports read them."""
     found = hashlib.blake2b()
     for link in range(1, LINKS + 1):
-        async for some in raw.events(rt, link, DAY, DAY + timedelta(days=1)):
+        async for some in stats_events.iter_events(rt, link, DAY, DAY + timedelta(days=1)):
             for event in some:
                 found.update(repr(event).encode())
     return found.hexdigest()
@@ -72,17 +72,17 @@ async def measure(dialect: str, clicks: int) -> dict[str, Any]:
         settings = Settings(data_dir=Path(folder), database_url=await own_database(dialect, Path(folder), "archive"), secret_key="s" * 40)  # type: ignore[arg-type]
         db, clock = Database(settings), ManualClock(DAY + timedelta(days=2))
         await migrations.upgrade(db)
-        rt = Runtime(settings=settings, db=db, clock=clock, ids=Snowflakes(1, clock, wait=clock.advance), secret=Secret(b"s" * 40))
+        rt = Runtime(settings=settings, db=db, clock=clock, ids=SnowflakeGenerator(1, clock, wait=clock.advance), secret=Secret(b"s" * 40))
         empty = await _size(rt)
         write_spool(settings.effective_spool_dir, Traffic(range(1, LINKS + 1), DAY, DAY + timedelta(days=1), clicks, seed=9))
         await Ingester(rt).apply_all()
         rows, before = await _size(rt) - empty, await _digest(rt)
         clock.advance(20 * 86_400)
         begun = time.process_time()
-        moved = await archive.archive_old_days(rt)
+        moved = await service.archive_old_days(rt)
         spent = time.process_time() - begun
         async with rt.db.read() as session:
-            (file,) = await archive.files_of(session, DAY.date(), DAY.date())
+            (file,) = await service.list_files(session, DAY.date(), DAY.date())
             left = await session.scalar(select(func.count()).select_from(ClickEvent))
         same = await _digest(rt) == before and moved == clicks and left == 0
         await db.close()
@@ -114,7 +114,7 @@ def main(arguments: list[str]) -> int:
         for name, one in results.items()
     ]
     table(["database", "a row", "in the file", "smaller", "same answers"], lines)
-    print(f"{len(COLUMNS)} columns, {given.clicks:,} events")
+    print(f"{len(COLUMN_TYPES)} columns, {given.clicks:,} events")
     held = all(one["smaller"] >= BAR and one["same"] for one in results.values())
     print(f"bar: {BAR:.0%} smaller, same answers: {'held' if held else 'MISSED'}")
     write("archive", "P9", load, clicks=given.clicks, results=results, held=held)

@@ -18,9 +18,9 @@ from typing import Any
 import psutil
 from sqlalchemy import make_url, text
 
-from refract.core.db import Database
-from refract.core.runtime import running
-from refract.core.settings import Settings
+from refract.core.db.session import Database
+from refract.core.runtime import open_runtime
+from refract.core.settings.model import Settings
 from tests import make
 from tools.serving import Served, serving
 
@@ -83,7 +83,7 @@ def _rows(call: int, *, dressed: bool) -> dict[str, Any]:
 
 
 async def _key(settings: Settings) -> str:
-    async with running(settings) as rt, rt.db.write() as session:
+    async with open_runtime(settings) as rt, rt.db.write() as session:
         return await make.key(session, rt, await make.person(session, rt))
 
 

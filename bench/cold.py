@@ -21,8 +21,8 @@ from sqlalchemy import make_url, text
 
 from bench._common import AGENT, busy, cpu_seconds, metrics, table, waited_seconds, write
 from bench._links import make_links
-from refract.core.db import Database
-from refract.core.settings import Settings
+from refract.core.db.session import Database
+from refract.core.settings.model import Settings
 from tools.serving import serving
 
 CONNECTIONS = 32

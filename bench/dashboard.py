@@ -24,21 +24,23 @@ from sqlalchemy import Table, make_url, text
 
 from bench._common import busy, table, write
 from refract import migrations
-from refract.analytics import closing, parts, stats
-from refract.analytics.frames import LINK_CLICK
 from refract.analytics.generator import Traffic, visits
-from refract.analytics.grains import QUARTER, moment_of, start_of
-from refract.analytics.models import ClickRollup
-from refract.analytics.sketches import Sketch
-from refract.analytics.stats import Question
+from refract.clicks import stats
+from refract.clicks.models import ClickRollup
+from refract.clicks.rollups import breakdowns as rollups_breakdowns
+from refract.clicks.rollups import compaction
+from refract.clicks.rollups.granularity import QUARTER, start_of, to_datetime
+from refract.clicks.rollups.sketches import VisitorSketch
+from refract.clicks.spool.format import LINK_CLICK
+from refract.clicks.stats import StatsQuery
 from refract.core.clock import ManualClock
-from refract.core.db import Database, count_statements
-from refract.core.ids import Snowflakes
-from refract.core.rows import insert_rows
+from refract.core.db.bulk import insert_rows
+from refract.core.db.session import Database, count_statements
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
-from refract.core.settings import Settings
-from refract.links.access import Who
+from refract.core.settings.model import Settings
+from refract.links.access import LinkCaller
 from tests import make
 
 BAR = 1.5
@@ -67,17 +69,17 @@ def quarters(link: int, clicks: int, values: dict[str, int], chance: random.Rand
 
 
 def _row(link: int, start: int, people: int, known: dict[str, int], chance: random.Random) -> dict[str, Any]:
-    seen, day = Sketch(), start // 86_400
+    seen, day = VisitorSketch(), start // 86_400
     for _ in range(people):
         seen.update(day * 10_000_000 + chance.randrange(300_000))
-    found: parts.Parts = {}
+    found: rollups_breakdowns.BreakdownCounts = {}
     for dimension, values in known.items():
         for _ in range(min(people, 400)):  # drawn from some and scaled up: what counts is how many values there are
-            key = parts.key(dimension, f"value {int(values * chance.random() ** 3)}")
+            key = rollups_breakdowns.build_breakdown_key(dimension, f"value {int(values * chance.random() ** 3)}")
             found[key] = found.get(key, 0) + max(1, people // 400)
     return {
-        "target_id": link, "kind": LINK_CLICK, "grain": QUARTER, "start": moment_of(start), "people": people, "bots": people // 9,
-        "private": 0, "uniques": seen.size(), "visitors": seen.write(), "parts": parts.encode(found),
+        "target_id": link, "kind": LINK_CLICK, "grain": QUARTER, "start": to_datetime(start), "people": people, "bots": people // 9,
+        "private": 0, "uniques": seen.count(), "visitors": seen.to_bytes(), "parts": rollups_breakdowns.encode_counts(found),
     }  # fmt: skip
 
 
@@ -95,7 +97,7 @@ async def own_database(dialect: str, folder: Path, bench: str) -> str:
     return make_url(server).set(database=name).render_as_string(hide_password=False)
 
 
-async def _fill(rt: Runtime, sizes: dict[str, int], values: dict[str, int]) -> tuple[Who, dict[str, int]]:
+async def _fill(rt: Runtime, sizes: dict[str, int], values: dict[str, int]) -> tuple[LinkCaller, dict[str, int]]:
     async with rt.db.write() as session:
         ada = await make.person(session, rt)
         links = {name: (await make.link(session, rt, ada)).id for name in sizes}
@@ -104,16 +106,16 @@ async def _fill(rt: Runtime, sizes: dict[str, int], values: dict[str, int]) -> t
         for begin in range(0, len(rows), 200):
             async with rt.db.write() as session:
                 await insert_rows(session, cast("Table", ClickRollup.__table__), rows[begin : begin + 200])
-    await closing.close_hours(rt)
-    return Who(ada.id), links
+    await compaction.close_hours(rt)
+    return LinkCaller(ada.id), links
 
 
-async def _dashboard(rt: Runtime, who: Who, link: int, zone: str) -> stats.Dashboard:
+async def _dashboard(rt: Runtime, who: LinkCaller, link: int, zone: str) -> stats.LinkDashboard:
     """What the page and the command do."""
     async with rt.db.read() as session:
-        await stats.demand_stats(session, who, link)
+        await stats.require_stats_access(session, who, link)
     async with rt.db.read() as session:
-        return await stats.dashboard(session, link, Question(tz=zone, compare=True), NOW)
+        return await stats.get_dashboard(session, link, StatsQuery(tz=zone, compare=True), NOW)
 
 
 async def measure(dialect: str, sizes: dict[str, int], zones: tuple[str, ...], rounds: int, values: dict[str, int]) -> dict[str, Any]:
@@ -122,11 +124,11 @@ async def measure(dialect: str, sizes: dict[str, int], zones: tuple[str, ...], r
         settings = Settings(data_dir=Path(folder), database_url=await own_database(dialect, Path(folder), "dashboard"), secret_key="s" * 40)  # type: ignore[arg-type]
         db, clock = Database(settings), ManualClock(NOW)
         await migrations.upgrade(db)
-        rt = Runtime(settings=settings, db=db, clock=clock, ids=Snowflakes(1, clock, wait=clock.advance), secret=Secret(b"s" * 40))
+        rt = Runtime(settings=settings, db=db, clock=clock, ids=SnowflakeGenerator(1, clock, wait=clock.advance), secret=Secret(b"s" * 40))
         who, links = await _fill(rt, sizes, values)
         for zone in zones:
             asked: list[str] = []
-            stop = count_statements(db.reading_engine, asked.append)
+            stop = count_statements(db.read_engine, asked.append)
             shown = {name: await _dashboard(rt, who, link, zone) for name, link in links.items()}
             stop()
             best = dict.fromkeys(links, float("inf"))

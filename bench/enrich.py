@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench._common import table
-from refract.library.enrich.material import Background, Extracted, Material, Neighbour
-from refract.library.enrich.offline import describe, words_of
+from refract.library.enrichment.offline import build_word_profile, describe_offline
+from refract.library.enrichment.types import EnrichmentInput, ExtractedPage, NeighbourItem, UserBackground
 from refract.tags.grammar import personal_key
 
 LABELLED = Path(__file__).parent / "labelled/enrich.jsonl"
@@ -47,13 +47,13 @@ class Figures:
 def measure(examples: list[dict[str, str]]) -> tuple[Figures, Figures, float]:
     tags = {example["tag"] for example in examples}
     vocabulary = {personal_key(tag): tag for tag in tags}
-    known = [Neighbour(words_of(one["title"], "", one["text"]), (one["tag"],)) for one in examples]
+    known = [NeighbourItem(build_word_profile(one["title"], "", one["text"]), (one["tag"],)) for one in examples]
     library, first_day = Figures(), Figures()
     began = time.process_time()
     for at, one in enumerate(examples):
-        material = Material("x", None, Extracted("https://example.com/", title=one["title"], text=one["text"]))
+        material = EnrichmentInput("x", None, ExtractedPage("https://example.com/", title=one["title"], text=one["text"]))
         for figures, neighbours in ((library, [*known[:at], *known[at + 1 :]]), (first_day, [])):
-            proposal = describe(material, Background(vocabulary=vocabulary, neighbours=neighbours))
+            proposal = describe_offline(material, UserBackground(vocabulary=vocabulary, neighbours=neighbours))
             figures.add(one["tag"], [(tag.name, tag.confidence) for tag in proposal.tags if tag.name in tags])
     return library, first_day, (time.process_time() - began) / (2 * len(examples))
 

@@ -25,13 +25,13 @@ from sqlalchemy import make_url, text
 
 from bench._common import busy, table, write
 from refract import migrations
-from refract.analytics.figures import add_up
-from refract.analytics.frames import LINK_CLICK, PRIVATE, frame
-from refract.analytics.ingest import Ingester
-from refract.analytics.spool import Spool
-from refract.core.db import Database
-from refract.core.runtime import Runtime, running
-from refract.core.settings import Settings
+from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.spool.format import LINK_CLICK, PRIVATE, encode_frame
+from refract.clicks.spool.writer import SpoolWriter
+from refract.clicks.verify import reconcile
+from refract.core.db.session import Database
+from refract.core.runtime import Runtime, open_runtime
+from refract.core.settings.model import Settings
 
 BAR = 20_000
 AGENTS, NETWORKS, REFERRERS, CAMPAIGNS = 300, 20_000, 200, 20
@@ -60,7 +60,7 @@ def frames(clicks: int, links: int, chance: random.Random) -> Iterator[bytes]:
     began = time.time_ns() - clicks * 50_000
     for number, target in enumerate(targets):
         query = f"utm_source=mail&utm_campaign=c{chance.randrange(CAMPAIGNS)}".encode() if number % 10 == 0 else b""
-        yield frame(
+        yield encode_frame(
             LINK_CLICK,
             FIRST_ID + target * (1 << 22),
             began + number * 50_000,
@@ -73,7 +73,7 @@ def frames(clicks: int, links: int, chance: random.Random) -> Iterator[bytes]:
 
 
 def fill(root: Path, clicks: int, links: int) -> None:
-    spool = Spool(root, node="bench", segment_bytes=8 << 20)
+    spool = SpoolWriter(root, node="bench", segment_bytes=8 << 20)
     waiting = frames(clicks, links, random.Random(5))
     while turn := list(itertools.islice(waiting, TURN)):
         spool.append(turn)
@@ -101,7 +101,7 @@ async def _ingest(rt: Runtime, clicks: int) -> dict[str, float]:
     began, spent = time.perf_counter(), time.process_time()
     stored = await Ingester(rt).apply_all()
     seconds, cpu = time.perf_counter() - began, time.process_time() - spent
-    figures = await add_up(rt)
+    figures = await reconcile(rt)
     if stored != clicks or figures.drift:
         raise SystemExit(f"{stored} of {clicks} clicks were stored; {figures.drift}")
     return {"clicks_per_second": round(clicks / seconds), "cpu_microseconds": round(cpu * 1e6 / clicks, 1)}
@@ -115,7 +115,7 @@ async def measure(dialect: str, clicks: int, links: int) -> dict[str, float]:
         await migrations.upgrade(db)
         await db.close()
         fill(settings.effective_spool_dir, clicks, links)
-        async with running(settings) as rt:
+        async with open_runtime(settings) as rt:
             return await _ingest(rt, clicks)
 
 

@@ -16,13 +16,12 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from bench._common import AGENT, REFERRER
-from refract.analytics.frames import LINK_CLICK, frame
-from refract.analytics.spool import Spool
-from refract.redirect import answer
-from refract.redirect.lane import Lane
-from refract.redirect.table import Entry, Table
-from refract.redirect.traffic import Traffic
-from refract.web.connections import STATE
+from refract.clicks.spool.format import LINK_CLICK, encode_frame
+from refract.clicks.spool.writer import SpoolWriter
+from refract.redirect import responses
+from refract.redirect.cache import CachedRedirect, RedirectCache
+from refract.redirect.protocol import Lane, RedirectConnections
+from refract.web.connections import CONNECTIONS_STATE_KEY
 
 REQUEST = f"GET /s77 HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nUser-Agent: {AGENT}\r\nReferer: {REFERRER}\r\n\r\n".encode()
 NUMBER = 20_000
@@ -76,15 +75,15 @@ async def nobody(scope: Any, receive: Any, send: Any) -> None:
 
 async def measure() -> None:
     with tempfile.TemporaryDirectory() as directory:
-        spool = Spool(Path(directory), node="bench", segment_bytes=1 << 20)
-        table = Table(100)
-        table.fill(b"/s77", Entry(10**17, 1, answer.head(302, b"https://example.com/article/77")), table.now())
-        traffic = Traffic(table, spool, hosts={b"127.0.0.1:8000"})
+        spool = SpoolWriter(Path(directory), node="bench", segment_bytes=1 << 20)
+        table = RedirectCache(100)
+        table.fill(b"/s77", CachedRedirect(10**17, 1, responses.build_head(302, b"https://example.com/article/77")), table.now())
+        traffic = RedirectConnections(table, spool, hosts={b"127.0.0.1:8000"})
         config = Config(nobody, ws="none", lifespan="off", log_config=None)
-        lane = Lane(config, ServerState(), {STATE: traffic}, asyncio.get_running_loop())
+        lane = Lane(config, ServerState(), {CONNECTIONS_STATE_KEY: traffic}, asyncio.get_running_loop())
         lane.connection_made(cast("Any", Nowhere()))
         agent, referrer = AGENT.encode(), REFERRER.encode()
-        kept = frame(LINK_CLICK, 10**17, time.time_ns(), 0, b"\x7f\0\0", agent, referrer, b"")
+        kept = encode_frame(LINK_CLICK, 10**17, time.time_ns(), 0, b"\x7f\0\0", agent, referrer, b"")
         parser = httptools.HttpRequestParser(Silent())
         turn = traffic.turn
         turn.answers.append((cast("Any", Nowhere()), b""))  # so that nothing is scheduled while we measure
@@ -102,7 +101,7 @@ async def measure() -> None:
 
         parse = microseconds(lambda: parser.feed_data(REQUEST))
         whole = microseconds(hits, TURN)
-        framing = microseconds(lambda: frame(LINK_CLICK, 10**17, 1 << 60, 0, b"\x7f\0\0", agent, referrer, b""))
+        framing = microseconds(lambda: encode_frame(LINK_CLICK, 10**17, 1 << 60, 0, b"\x7f\0\0", agent, referrer, b""))
         leaving = microseconds(commit, TURN)
         spool.close()
     print(f"parsing the request, callbacks empty      {parse:5.2f} µs")

@@ -24,15 +24,15 @@ from sqlalchemy import Table, make_url, text
 
 from bench import _common as common
 from refract import migrations
-from refract.core.db import Database
-from refract.core.page import Cursors
-from refract.core.rows import insert_rows
-from refract.core.runtime import Runtime, running
-from refract.core.settings import Settings
-from refract.library import shelf
+from refract.core.db.bulk import insert_rows
+from refract.core.db.session import Database
+from refract.core.pagination import CursorCodec
+from refract.core.runtime import Runtime, open_runtime
+from refract.core.settings.model import Settings
 from refract.library.models import Item, ItemTag
-from refract.library.search.indexing import put, tokens_of
-from refract.tags import personal
+from refract.library.queries import browse
+from refract.library.search.index import build_tokens, write_tokens
+from refract.tags import personal_tags
 from tests import make
 
 BAR_MS = 50
@@ -67,7 +67,9 @@ async def fill(rt: Runtime, corpus: Corpus, count: int) -> int:
     """Put the items in; the answer is the id of the person who has half of them."""
     async with rt.db.write() as session:
         people = [(await make.person(session, rt, f"p{number}")).id for number in range(OTHERS + 1)]
-        tags = list((await personal.ensure(session, rt.ids, people[0], [f"tag {n}" for n in range(TAGS)], rt.clock.now())).values())
+        tags = list(
+            (await personal_tags.ensure_tags(session, rt.ids, people[0], [f"tag {n}" for n in range(TAGS)], rt.clock.now())).values()
+        )
     for start in range(0, count, SLICE):
         ids = rt.ids.next_ids(SLICE)
         now = rt.clock.now()
@@ -78,13 +80,13 @@ async def fill(rt: Runtime, corpus: Corpus, count: int) -> int:
             items.append({"id": number, "user_id": owner, "text": body, "title": title, "summary": summary, "type": "NOTE",
                           "status": "ARCHIVED", "pending": False,
                           "created_at": now, "updated_at": now, "confirmed_at": now, "version": 1})  # fmt: skip
-            words.append({"number": number, "words": tokens_of(owner, [title], [summary, body])})
+            words.append({"number": number, "words": build_tokens(owner, [title], [summary, body])})
             if owner == people[0]:
                 borne.append({"item_id": number, "tag_id": corpus.random.choice(tags).id, "created_at": now})
         async with rt.db.write() as session:
             await insert_rows(session, cast("Table", Item.__table__), items)
             await insert_rows(session, cast("Table", ItemTag.__table__), borne)
-            await put(session, words)
+            await write_tokens(session, words)
         if start % 20_000 == 0:
             print(f"  {start:,} items", flush=True)
     await _settle(rt)
@@ -124,7 +126,7 @@ async def ask(rt: Runtime, user_id: int, searches: list[str]) -> Asked:
         async with rt.db.read() as session:
             backend = await session.scalar(text("SELECT pg_backend_pid()")) if rt.db.dialect == "postgresql" else None
             spent, start = _spent(backend), time.perf_counter()
-            page = await shelf.page_of_items(session, Cursors(rt.secret), shelf.Shelf(user_id, q=q), limit=50, cursor=None)
+            page = await browse.list_items(session, CursorCodec(rt.secret), browse.LibraryFilter(user_id, q=q), limit=50, cursor=None)
             asked.times.append((time.perf_counter() - start) * 1000)
             asked.cpu.append((_spent(backend) - spent) * 1000)
         asked.hits += bool(page.items)
@@ -183,7 +185,7 @@ async def measure(dialect: str, count: int, searches: int, seed: int, folder: Pa
     await db.close()
     found: dict[str, dict[str, float]] = {}
     try:
-        async with running(settings) as rt:
+        async with open_runtime(settings) as rt:
             corpus = Corpus(seed)
             user_id = await fill(rt, corpus, count)
             for name, asked in kinds(corpus, searches).items():

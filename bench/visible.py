@@ -18,8 +18,8 @@ from typing import Any
 
 from bench._common import AGENT, busy, table, write
 from bench.dashboard import own_database
-from refract.core.runtime import running
-from refract.core.settings import Settings
+from refract.core.runtime import open_runtime
+from refract.core.settings.model import Settings
 from tests import make
 from tools.serving import Served, serving
 
@@ -31,7 +31,7 @@ _REQUEST = "GET /{} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: " + AGENT + "\r\n
 
 
 async def _prepare(settings: Settings, probes: int) -> tuple[str, list[int]]:
-    async with running(settings) as rt, rt.db.write() as session:
+    async with open_runtime(settings) as rt, rt.db.write() as session:
         ada = await make.person(session, rt)
         for number in range(LINKS):
             await make.link(session, rt, ada, name=f"busy-{number}")

@@ -18,12 +18,12 @@ from proofs.harness.filling import Filler, fill_archive, sums
 from proofs.harness.report import Report
 from proofs.harness.site import database, site
 from refract import migrations
-from refract.core.db import Database
-from refract.core.runtime import Runtime, running
-from refract.core.settings import Settings
+from refract.core.db.session import Database
+from refract.core.runtime import Runtime, open_runtime
+from refract.core.settings.model import Settings
 from refract.links.models import Link, LinkTotals
-from refract.transfer.backup import back_up
-from refract.transfer.restore import restore
+from refract.transfer.backup import create_backup
+from refract.transfer.restore import restore_backup
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
         before = [link.id for link in await stage.plant(rt, size.links, prefix="before")]
         writing = asyncio.create_task(_write_on(rt, stop := asyncio.Event()))
         file, began = home / "backup.zip", time.monotonic()
-        manifest = await back_up(made.settings(), rt.db, file, datetime.now(UTC), lambda *_: None)
+        manifest = await create_backup(made.settings(), rt.db, file, datetime.now(UTC), lambda *_: None)
         took = time.monotonic() - began
         stop.set()
         during = await writing
@@ -81,18 +81,18 @@ async def _compare(report: Report, settings: Settings, file: Path, wanted: dict[
     db = Database(settings)
     try:
         began = time.monotonic()
-        await restore(settings, db, file, lambda *_: None)
+        await restore_backup(settings, db, file, lambda *_: None)
         took = time.monotonic() - began
         found = await sums(db)
         report.none(f"to {db.dialect}: tables that differ", sum(found[name] != spelled for name, spelled in wanted.items()))
         async with db.read() as session:
             missing = sum([await session.get(Link, number) is None for number in before])
         report.none(f"to {db.dialect}: links of before that are missing", missing)
-        report.none(f"to {db.dialect}: schema behind", int(await migrations.current(db) != migrations.head()))
+        report.none(f"to {db.dialect}: schema behind", int(await migrations.get_current_revision(db) != migrations.get_head()))
         report.say(f"to {db.dialect}: restored and compared", f"{took:.1f} s")
     finally:
         await db.close()
-    async with running(settings) as rt:
+    async with open_runtime(settings) as rt:
         made = await stage.plant(rt, 1, prefix="after")
     report.bar(f"to {db.dialect}: links made afterwards", len(made), "1", held=len(made) == 1)
 

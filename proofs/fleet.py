@@ -20,7 +20,7 @@ from proofs.harness.load import Bounds, Load, clicking, under, writing
 from proofs.harness.nemesis import Fault, Nemesis
 from proofs.harness.report import Report
 from proofs.harness.visits import Visits
-from refract.analytics.figures import Figures
+from refract.clicks.verify import Reconciliation
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 
@@ -138,7 +138,7 @@ async def torment(trouble: Trouble, size: Size) -> None:
         await asyncio.sleep(max(0.0, began + number * size.every - time.monotonic()))
 
 
-async def judge(report: Report, rt: Runtime, figures: Figures, records: list[Record], visits: Visits, trouble: Trouble) -> None:
+async def judge(report: Report, rt: Runtime, figures: Reconciliation, records: list[Record], visits: Visits, trouble: Trouble) -> None:
     report.say("faults", ", ".join(f"{number} {kind}" for kind, number in sorted(trouble.done.items())))
     share = visits.answered / max(1, visits.made)
     report.bar("visits answered", f"{share:.4%} of {visits.made:,}", f"≥ {ANSWERED:.2%}", held=share >= ANSWERED, timed=True)

@@ -13,8 +13,8 @@ from proofs.harness import stage
 from proofs.harness.report import Report
 from proofs.harness.site import ROOT, database
 from refract import migrations
-from refract.core.db import Database
-from refract.core.settings import Settings
+from refract.core.db.session import Database
+from refract.core.settings.model import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from proofs.harness.load import Bounds, Load, clicking, under, writing
 from proofs.harness.nemesis import Fault, Nemesis
 from proofs.harness.report import Report
 from proofs.harness.site import NotServing, Site, database, site
-from refract.analytics.figures import Figures
+from refract.clicks.verify import Reconciliation
 from refract.core.runtime import Runtime
 from tools.servers import KINDS, Server, free_port
 
@@ -254,7 +254,7 @@ def judge_kills(report: Report, faults: Sequence[Fault], records: list[Record], 
     report.bar(f"{prefix}serving again", checker.spread(again), f"≤ {RECOVERY:g} s", held=max(again) <= RECOVERY, timed=True)
 
 
-async def judge_data(report: Report, rt: Runtime, figures: Figures, records: list[Record]) -> None:
+async def judge_data(report: Report, rt: Runtime, figures: Reconciliation, records: list[Record]) -> None:
     """What is in the database, once everything is drained."""
     clicks = checker.tally(records, Kind.CLICK, await checker.stored_clicks(rt))
     writes = checker.tally(records, Kind.WRITE, await checker.stored_links(rt, DESTINATION))

@@ -20,14 +20,15 @@ from sqlalchemy import func, select
 from proofs.harness import stage
 from proofs.harness.report import Report
 from proofs.harness.site import ROOT, Site, site
-from refract.core.db import ReadSession
+from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
-from refract.library import service, vocabulary
-from refract.library.import_models import Import, ImportRow
-from refract.library.models import Item, ItemPage, ItemTag
+from refract.library import service
+from refract.library.imports.models import ImportRow, LibraryImport
+from refract.library.models import Item, ItemTag, SavedPage
 from refract.library.schemas import ItemCreate
-from refract.library.search_models import ItemSearch
-from refract.tags import personal
+from refract.library.search.models import ItemSearch
+from refract.library.service import tag_changes
+from refract.tags import personal_tags
 from refract.tags.models import Tag, TagAlias
 
 PATIENCE = 900.0
@@ -81,9 +82,9 @@ async def plant(rt: Runtime) -> None:
     async with rt.db.write() as session:
         for number in range(20):
             wish = ItemCreate(text=f"A thought {number}.", enrich=False, new_tags=["Known", "Mine"])
-            await service.capture(session, rt, owner, wish)
-        gone = (await personal.ensure(session, rt.ids, owner.id, ["Revived"], rt.clock.now()))["Revived"]
-        await vocabulary.delete_tag(session, rt.ids, owner.id, gone.id, rt.clock.now())
+            await service.capture_item(session, rt, owner, wish)
+        gone = (await personal_tags.ensure_tags(session, rt.ids, owner.id, ["Revived"], rt.clock.now()))["Revived"]
+        await tag_changes.delete_tag(session, rt.ids, owner.id, gone.id, rt.clock.now())
 
 
 async def facts(rt: Runtime) -> dict[str, Any]:
@@ -95,7 +96,7 @@ async def facts(rt: Runtime) -> dict[str, Any]:
             "items": await _count(session, Item),
             "tags": tags,
             "tags on items": {tag_id: number for tag_id, number in (await session.execute(borne)).all()},  # noqa: C416 - rows are no pairs
-            **{model.__tablename__: await _count(session, model) for model in (ItemSearch, ItemPage, TagAlias, ImportRow)},
+            **{model.__tablename__: await _count(session, model) for model in (ItemSearch, SavedPage, TagAlias, ImportRow)},
         }
 
 
@@ -227,7 +228,7 @@ async def roll_back(report: Report, made: Site, rt: Runtime, client: AsyncClient
     await watching.kill()
     await watching.to_the_end("ROLLED_BACK", kill_at=[])
     async with rt.db.read() as session:
-        others = list(await session.scalars(select(Import.id).where(Import.id != int(by_api)).order_by(Import.id)))
+        others = list(await session.scalars(select(LibraryImport.id).where(LibraryImport.id != int(by_api)).order_by(LibraryImport.id)))
     for number in others:
         done = await asyncio.to_thread(made.refract, "import", "rollback", str(number))
         report.bar(f"roll-back of {number}", done.returncode, "0", held=done.returncode == 0)

@@ -20,14 +20,14 @@ from sqlalchemy import Table, func, select
 from proofs.harness import stage
 from proofs.harness.report import Report
 from proofs.harness.site import Site, site
-from refract.core.rows import insert_rows
+from refract.core.db.bulk import insert_rows
 from refract.core.runtime import Runtime
-from refract.jobs.models import WAITING, Job
+from refract.jobs.models import WAITING_STATUSES, Job
 from refract.library.models import Item, ItemTag
-from refract.library.search.indexing import put, tokens_of
-from refract.tags import personal
+from refract.library.search.index import build_tokens, write_tokens
+from refract.tags import personal_tags
 from refract.tags.models import Tag
-from refract.tags.service import count_use
+from refract.tags.service import adjust_usage
 
 LONGEST = 5.0
 SLICE = 1_000
@@ -72,7 +72,7 @@ async def plant(rt: Runtime, size: Size) -> Planted:
     """Items as the program would store them, a thousand in a transaction."""
     owner, now = (await stage.owner_of(rt)).id, rt.clock.now()
     async with rt.db.write() as session:
-        tags = await personal.ensure(session, rt.ids, owner, ["k8s", "Kubernetes"], now)
+        tags = await personal_tags.ensure_tags(session, rt.ids, owner, ["k8s", "Kubernetes"], now)
     source, target = tags["k8s"].id, tags["Kubernetes"].id
     made: list[int] = []
     for start in range(0, size.items, SLICE):
@@ -87,8 +87,10 @@ async def plant(rt: Runtime, size: Size) -> Planted:
         async with rt.db.write() as session:
             await insert_rows(session, cast("Table", Item.__table__), items)
             await insert_rows(session, cast("Table", ItemTag.__table__), borne)
-            await put(session, [{"number": number, "words": tokens_of(owner, [f"Thought {number}", "k8s"], [])} for number in ids])
-            await count_use(session, {source: len(ids), target: len(ids[::5])}, now)
+            await write_tokens(
+                session, [{"number": number, "words": build_tokens(owner, [f"Thought {number}", "k8s"], [])} for number in ids]
+            )
+            await adjust_usage(session, {source: len(ids), target: len(ids[::5])}, now)
         made += ids
     return Planted(made, source, target)
 
@@ -167,7 +169,9 @@ async def borne(rt: Runtime, planted: Planted) -> Borne:
 
 async def until_quiet(rt: Runtime) -> None:
     """Until no job about the library waits or is being worked on."""
-    open_jobs = select(func.count()).select_from(Job).where(Job.status.in_([*WAITING, "IN_PROGRESS"]), Job.kind.like("library.reindex%"))
+    open_jobs = (
+        select(func.count()).select_from(Job).where(Job.status.in_([*WAITING_STATUSES, "IN_PROGRESS"]), Job.kind.like("library.reindex%"))
+    )
     deadline = time.monotonic() + PATIENCE
     while True:
         async with rt.db.read() as session:

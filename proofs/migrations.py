@@ -24,11 +24,11 @@ from proofs.harness.filling import Filler
 from proofs.harness.report import Report
 from proofs.harness.site import ROOT, database
 from refract import migrations
-from refract.core.db import Database
-from refract.core.settings import Settings
+from refract.core.db.session import Database
+from refract.core.settings.model import Settings
 from refract.migrations.tables import metadata
-from refract.transfer.rows import Form, tables
-from refract.transfer.store import add_up, snapshot
+from refract.transfer.row_format import TableCodec, list_tables
+from refract.transfer.table_io import compute_checksum, open_snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ async def down_and_up(db: Database) -> int:
 
     What the newest revision brought goes with it, so the rows are compared by the columns that stay.
     """
-    revisions = sorted(int(path.stem.split("_", 1)[0]) for path in (migrations.HERE / "versions").glob("[0-9]*.py"))
+    revisions = sorted(int(path.stem.split("_", 1)[0]) for path in (migrations.MIGRATIONS_DIR / "versions").glob("[0-9]*.py"))
     lower = [f"{number:04}" for number in revisions[:-1]]
     await migrations.downgrade(db, lower[-1])
     kept = await _columns(db)
@@ -117,11 +117,11 @@ async def _columns(db: Database) -> dict[str, set[str]]:
 async def _add_up(db: Database, kept: dict[str, set[str]]) -> dict[str, str]:
     """What every table that is kept adds up to, seen through the columns that are."""
     found = {}
-    async with snapshot(db) as connection:
-        for model in tables():
+    async with open_snapshot(db) as connection:
+        for model in list_tables():
             if model.name in kept:
-                form = Form(model, [column.name for column in model.columns if column.name in kept[model.name]])
-                found[model.name] = (await add_up(connection, form)).spelled
+                form = TableCodec(model, [column.name for column in model.columns if column.name in kept[model.name]])
+                found[model.name] = (await compute_checksum(connection, form)).text
     return found
 
 

@@ -18,8 +18,8 @@ from typing import Any
 from urllib.request import urlopen
 
 from proofs.harness.report import Report
-from refract.core.runtime import Runtime, running
-from refract.core.settings import Settings
+from refract.core.runtime import Runtime, open_runtime
+from refract.core.settings.model import Settings
 from refract.identity.models import Scope
 from tests import make
 from tools.serving import environment, serving
@@ -60,7 +60,7 @@ def explore(
 
 
 async def _keys(settings: Settings) -> dict[str, str | None]:
-    async with running(settings) as rt:
+    async with open_runtime(settings) as rt:
         return {STRANGER: None, **await _people(rt)}
 
 

@@ -22,7 +22,7 @@ from proofs.harness.journal import Journal, Kind, Outcome, Record
 from proofs.harness.load import Bounds, Load, clicking, under, writing
 from proofs.harness.report import Report
 from proofs.harness.wire import Answer
-from refract.core.redis import Redis
+from refract.core.redis import RedisClient
 from refract.core.runtime import Runtime
 
 NODES = {"web": 1, "redirect": 1, "worker": 1}
@@ -126,13 +126,13 @@ def _faults(made: Fleet, rt: Runtime) -> Faults:
 
     async def redis_full(seconds: float) -> None:
         async with _asking(made) as redis:
-            await redis.ask("CONFIG", "SET", "maxmemory", "1", seconds=5)
+            await redis.execute("CONFIG", "SET", "maxmemory", "1", seconds=5)
             await asyncio.sleep(seconds)
-            await redis.ask("CONFIG", "SET", "maxmemory", "0", seconds=5)
+            await redis.execute("CONFIG", "SET", "maxmemory", "0", seconds=5)
 
     async def redis_emptied(seconds: float) -> None:
         async with _asking(made) as redis:
-            await redis.ask("FLUSHALL", seconds=5)
+            await redis.execute("FLUSHALL", seconds=5)
         await asyncio.sleep(seconds)
 
     async def database_restarted(seconds: float) -> None:
@@ -157,8 +157,8 @@ def _faults(made: Fleet, rt: Runtime) -> Faults:
 
 
 @asynccontextmanager
-async def _asking(made: Fleet) -> AsyncIterator[Redis]:
-    redis = Redis(made.redis.url)
+async def _asking(made: Fleet) -> AsyncIterator[RedisClient]:
+    redis = RedisClient(made.redis.url)
     try:
         yield redis
     finally:

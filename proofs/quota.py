@@ -19,13 +19,12 @@ from proofs.harness import stage
 from proofs.harness.report import Report
 from proofs.harness.site import database
 from refract import migrations
-from refract.app import Application
-from refract.core.db import Database
-from refract.core.runtime import Runtime, running
-from refract.core.settings import Settings
-from refract.library.models import Item
-from refract.library.quota_models import LedgerEntry, QuotaDay
-from refract.work import worker
+from refract.app import WebNode
+from refract.core.db.session import Database
+from refract.core.runtime import Runtime, open_runtime
+from refract.core.settings.model import Settings
+from refract.library.models import Item, LedgerEntry, QuotaDay
+from refract.server.worker import build_worker
 
 LIMIT = 20
 
@@ -58,7 +57,7 @@ async def _capture(client: AsyncClient, number: int, later: Counter[int]) -> Res
 
 
 async def _crowd(rt: Runtime, size: Size, later: Counter[int]) -> list[Response]:
-    application, key = Application(rt), await stage.make_key(rt)
+    application, key = WebNode(rt), await stage.make_key(rt)
     async with AsyncClient(
         transport=ASGITransport(application), base_url=rt.settings.public_url, headers={"X-API-Key": key}, timeout=600
     ) as client:
@@ -93,14 +92,14 @@ async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator
         db = Database(settings)
         await migrations.upgrade(db)
         await db.close()
-        async with running(settings) as rt:
+        async with open_runtime(settings) as rt:
             began, later = time.monotonic(), Counter[int]()
             answers = await _crowd(rt, SIZES[size], later)
             report = Report(f"quota: {captures:,} captures at once, {dialect}", seed)
             report.say("seconds", f"{time.monotonic() - began:.1f}")
             report.say("times told to come back", later[503])
             yield _charged(report, answers, await _books(rt), captures)
-            await worker(rt).run_due()
+            await build_worker(rt).run_due_jobs()
             yield _described(Report(f"quota: what becomes of them, {dialect}", seed), await _books(rt), captures)
 
 

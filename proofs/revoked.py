@@ -25,13 +25,13 @@ from proofs.harness.load import Bounds, Load, clicking, under
 from proofs.harness.report import Report
 from proofs.harness.site import Site, database, site
 from proofs.harness.wire import get, request
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import keys, sessions
+from refract.identity.authentication import SESSION_COOKIE
 from refract.identity.keys import DEFAULT_SCOPES
 from refract.identity.models import Scope, User, UserRole
-from refract.identity.people import make_local_user
-from refract.identity.visitors import COOKIE
+from refract.identity.users import create_local_user
 
 BAR = 1.0
 PROBE_SECONDS = 0.005
@@ -90,7 +90,7 @@ class Findings:
 async def somebody(session: WriteSession, rt: Runtime) -> tuple[User, str]:
     """A person of their own, and a key by which they do things."""
     name = secrets.token_hex(8)
-    user = await make_local_user(session, rt, f"{name}@example.com", subject=name, role=UserRole.USER)
+    user = await create_local_user(session, rt, f"{name}@example.com", subject=name, role=UserRole.USER)
     return user, (await keys.create_key(session, rt, user, "own", [*DEFAULT_SCOPES, Scope.ACCOUNT]))[1]
 
 
@@ -115,8 +115,8 @@ async def a_key_to_a_secure_link(rt: Runtime, _admin: str) -> Case:
 async def a_session(rt: Runtime, _admin: str) -> Case:
     async with rt.db.write() as session:
         user, own = await somebody(session, rt)
-        cookie = await sessions.begin_session(session, rt, user, "proof")
-        (row,) = await sessions.sessions_of(session, rt, user)
+        cookie = await sessions.create_session(session, rt, user, "proof")
+        (row,) = await sessions.list_sessions(session, rt, user)
     return Case(ME, _by_cookie(cookie), 200, request("DELETE", f"/api/v1/me/sessions/{row.id}", b"", _by_key(own)))
 
 
@@ -129,7 +129,7 @@ async def a_person_with_a_key(rt: Runtime, admin: str) -> Case:
 async def a_person_in_a_browser(rt: Runtime, admin: str) -> Case:
     async with rt.db.write() as session:
         user, _ = await somebody(session, rt)
-        cookie = await sessions.begin_session(session, rt, user, "proof")
+        cookie = await sessions.create_session(session, rt, user, "proof")
     return Case(ME, _by_cookie(cookie), 200, _suspension(user, admin))
 
 
@@ -158,7 +158,7 @@ def _by_key(clear: str) -> str:
 
 
 def _by_cookie(token: str) -> str:
-    return f"cookie: {COOKIE}={token}"
+    return f"cookie: {SESSION_COOKIE}={token}"
 
 
 # -- one withdrawal

@@ -25,7 +25,7 @@ from proofs.harness.site import NotServing, Site, database, site
 from proofs.harness.versions import Installed, Version, next_version, this_version
 from proofs.harness.wire import Wire, get
 from refract import migrations
-from refract.core.db import Database
+from refract.core.db.session import Database
 
 PATIENCE = 120.0
 
@@ -78,7 +78,7 @@ async def until_version(made: Site, number: str) -> None:
 async def schema_of(made: Site) -> str:
     db = Database(made.settings())
     try:
-        return await migrations.current(db) or "none"
+        return await migrations.get_current_revision(db) or "none"
     finally:
         await db.close()
 

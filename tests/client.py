@@ -6,8 +6,8 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 
 from refract.core.runtime import Runtime
-from refract.identity.visitors import cookie_name
-from refract.node import Node
+from refract.identity.authentication import get_session_cookie_name
+from refract.server.node import ServerNode
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """For what does not depend on the database: above a test, or `pytestmark = on_sqlite` where every test of a file uses one."""
@@ -19,11 +19,11 @@ def by_key(clear: str) -> dict[str, str]:
 
 def by_cookie(rt: Runtime, cookie: str, *, proven: bool = True) -> dict[str, str]:
     """As a browser sends it; `proven` adds the Origin of our own pages."""
-    headers = {"Cookie": f"{cookie_name(rt)}={cookie}"}
+    headers = {"Cookie": f"{get_session_cookie_name(rt)}={cookie}"}
     return headers | {"Origin": rt.settings.public_url} if proven else headers
 
 
-def client_of(app: Node) -> AsyncClient:
+def client_of(app: ServerNode) -> AsyncClient:
     """A client that shares this process with the application. It keeps no cookies, so an identity is exactly its headers."""
     forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     return AsyncClient(transport=ASGITransport(app), base_url=app.rt.settings.public_url, cookies=forgetful)

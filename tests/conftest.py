@@ -14,13 +14,13 @@ from httpx import AsyncClient
 from sqlalchemy import delete, exists, inspect, literal, make_url, select, table, text, union_all
 
 from refract import migrations
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.clock import ManualClock
-from refract.core.db import Database
-from refract.core.ids import Snowflakes
+from refract.core.db.session import Database
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from tests.client import client_of
 from tools import packages
 from tools.servers import Redis as RedisServer
@@ -128,7 +128,7 @@ async def rt(settings: Settings, clock: ManualClock) -> AsyncIterator[Runtime]:
     """A runtime on an empty database, with a clock that only the test moves."""
     settings.data_dir.mkdir(mode=0o700, exist_ok=True)
     db = Database(settings)
-    ids = Snowflakes(1, clock, wait=clock.advance)
+    ids = SnowflakeGenerator(1, clock, wait=clock.advance)
     runtime = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=Secret(b"s" * 40))
     yield runtime
     await runtime.close()
@@ -136,16 +136,16 @@ async def rt(settings: Settings, clock: ManualClock) -> AsyncIterator[Runtime]:
 
 
 @pytest.fixture
-async def app(rt: Runtime) -> AsyncIterator[Application]:
+async def app(rt: Runtime) -> AsyncIterator[WebNode]:
     """The whole program on `rt`, without what runs beside it."""
-    application = Application(rt)
+    application = WebNode(rt)
     yield application
     if application.engine is not None:
         application.engine.spool.close()
 
 
 @pytest.fixture
-async def client(app: Application) -> AsyncIterator[AsyncClient]:
+async def client(app: WebNode) -> AsyncIterator[AsyncClient]:
     """A stranger; `tests.client` has the headers that make it somebody."""
     async with client_of(app) as asking:
         yield asking

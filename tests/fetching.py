@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from tests.conftest import make_settings
 from tests.lists.pages_server import Site, site
 

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from refract.core.clock import ManualClock
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.errors import RefractError
-from refract.core.ids import Snowflakes
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.migrations.tables import metadata
@@ -37,7 +37,7 @@ class Ground:
         self.run(self._wipe())
         clock = ManualClock(START)
         return Runtime(
-            settings=self._settings, db=self.db, clock=clock, ids=Snowflakes(1, clock, wait=clock.advance), secret=Secret(b"s" * 40)
+            settings=self._settings, db=self.db, clock=clock, ids=SnowflakeGenerator(1, clock, wait=clock.advance), secret=Secret(b"s" * 40)
         )
 
     async def _wipe(self) -> None:

@@ -6,21 +6,21 @@ Each takes the session that the test opened, so that a test's set-up is one tran
 from datetime import datetime
 from typing import Any
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import keys, sessions
 from refract.identity.models import Scope, User, UserRole, UserStatus
-from refract.identity.people import fold_email
+from refract.identity.users import fold_email
 from refract.links import service
-from refract.links.access import Who
+from refract.links.access import LinkCaller
 from refract.links.models import Link, LinkOwner
 from refract.links.schemas import LinkCreate
 from refract.links.service import CreatedLink, NewLink
 from refract.lists import service as lists
-from refract.lists.access import Who as ListMaker
+from refract.lists.access import ListCaller as ListMaker
 from refract.lists.models import LinkList
+from refract.lists.presentation import normalise_href
 from refract.lists.schemas import ListCreate
-from refract.lists.shown import normalised
 from refract.names.service import Namespace
 
 DESTINATION = "https://example.com/"
@@ -34,8 +34,8 @@ def space(rt: Runtime) -> Namespace:
     return Namespace(rt.ids, rt.clock)
 
 
-def who(user: User, *, admin: bool = False) -> Who:
-    return Who(user.id, admin)
+def who(user: User, *, admin: bool = False) -> LinkCaller:
+    return LinkCaller(user.id, admin)
 
 
 def somebody(rt: Runtime, name: str, **given: Any) -> User:
@@ -79,12 +79,12 @@ async def revoked_key(session: WriteSession, rt: Runtime, owner: User) -> str:
 
 async def cookie(session: WriteSession, rt: Runtime, owner: User) -> str:
     """The value of the cookie of a browser that has signed in."""
-    return await sessions.begin_session(session, rt, owner, "Mozilla/5.0 (test)")
+    return await sessions.create_session(session, rt, owner, "Mozilla/5.0 (test)")
 
 
 async def signin_link(session: WriteSession, rt: Runtime, owner: User) -> str:
     """The path of a one-time sign-in."""
-    return (await sessions.make_signin_link(session, rt, owner)).removeprefix(rt.settings.public_url)
+    return (await sessions.create_signin_link(session, rt, owner)).removeprefix(rt.settings.public_url)
 
 
 async def new_link(rt: Runtime, destination: str = DESTINATION, **given: Any) -> NewLink:
@@ -110,9 +110,9 @@ def co_owner(link: Link, user: User, now: datetime) -> LinkOwner:
     return LinkOwner(link_id=link.id, user_id=user.id, primary_link_id=None, added_by=None, created_at=now)
 
 
-def address(url: str, **given: Any) -> lists.Address:
+def address(url: str, **given: Any) -> lists.CheckedAddress:
     """An address of a list, as if it had been looked at."""
-    return lists.Address(url, url, url.split("/")[2], normalised(url), **given)
+    return lists.CheckedAddress(url, url, url.split("/")[2], normalise_href(url), **given)
 
 
 async def list_of(session: WriteSession, rt: Runtime, who: ListMaker, *urls: str, **given: Any) -> LinkList:

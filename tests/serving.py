@@ -63,7 +63,7 @@ class Served:
         found = []
         for child in psutil.Process(self.process.pid).children():
             with contextlib.suppress(psutil.NoSuchProcess):  # gone between being listed and being asked, or not yet buried
-                if "refract.cli.child" in " ".join(child.cmdline()):
+                if "refract.server.child" in " ".join(child.cmdline()):
                     found.append(child.pid)
         return found
 

@@ -25,18 +25,18 @@ import refract
 from refract.app import build_api
 from refract.cli.commands import app as commands
 from refract.core.clock import SystemClock
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.errors import KINDS, ConfigurationError, RefractError, Stale
-from refract.core.ids import Snowflakes
-from refract.core.issuers import Issuer
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
-from refract.core.setting_values import AnonymousLimit, Limit, Network
-from refract.core.settings import Settings
-from refract.identity import actors
+from refract.core.settings.issuers import Issuer
+from refract.core.settings.model import Settings
+from refract.core.settings.validation import AnonymousLimitSetting, LimitSetting, NetworkValue
+from refract.identity import dependencies
 from refract.web import openapi
-from refract.web.problems import TITLES
-from refract.web.reading import Operation, chapters, without_facts
+from refract.web.api_docs import ApiOperation, build_sections, strip_placeholders
+from refract.web.problems import STATUS_TITLES
 from tools.figures import figures_page, with_measured
 
 REFERENCE = Path(__file__).parents[1] / "docs/reference"
@@ -50,12 +50,12 @@ _WORDS: dict[Any, str] = {
     bool: "`true` or `false`",
     Path: "path",
     SecretStr: "secret text",
-    Network: "network",
+    NetworkValue: "network",
     dict[str, Issuer]: "see below",
 }
-_LIMITS = {Limit: "whole number from 1, or `unlimited`", AnonymousLimit: "whole number from 0, or `unlimited`"}
+_LIMITS = {LimitSetting: "whole number from 1, or `unlimited`", AnonymousLimitSetting: "whole number from 0, or `unlimited`"}
 
-EVERYWHERE = {error.code for error in (*openapi.EVERYWHERE, *actors.GUARDING)}
+EVERYWHERE = {error.code for error in (*openapi.EVERYWHERE, *dependencies.GUARD_ERRORS)}
 """Codes that nearly every call may answer; the page names only what is particular to one."""
 
 
@@ -72,7 +72,7 @@ def _document() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(data_dir=Path(folder), base_url=EXAMPLE_URL)
         clock = SystemClock()
-        runtime = Runtime(settings=settings, db=Database(settings), clock=clock, ids=Snowflakes(0, clock), secret=Secret(b"d" * 32))
+        runtime = Runtime(settings=settings, db=Database(settings), clock=clock, ids=SnowflakeGenerator(0, clock), secret=Secret(b"d" * 32))
         return build_api(runtime).openapi()
 
 
@@ -182,7 +182,10 @@ def _below(kind: type[RefractError]) -> Iterator[type[RefractError]]:
 
 
 def errors_page() -> str:
-    rows = [f"| {one.status} {TITLES[one.status]} | `{one.code}` | {_cell(without_facts(one.template))} |" for one in error_classes()]
+    rows = [
+        f"| {one.status} {STATUS_TITLES[one.status]} | `{one.code}` | {_cell(strip_placeholders(one.template))} |"
+        for one in error_classes()
+    ]
     text = (
         "The API answers errors as `application/problem+json` (RFC 9457). Programs should look at `code`: it is stable, sentences may "
         "be worded better. `…` stands for what only the moment knows. On the command line the sentence goes to standard error; the "
@@ -233,13 +236,13 @@ def api_page(document: dict[str, Any]) -> str:
         f"below, any call may answer {', '.join(f'`{code}`' for code in sorted(EVERYWHERE))}: see [errors](errors.md)."
     )
     parts: list[str] = []
-    for chapter in chapters(document):
+    for chapter in build_sections(document):
         table = _table("call", "what it does", "scope", "errors of its own")
         parts += [f"## {chapter.name.capitalize()}", "", chapter.description, "", *table, *map(_row, chapter.operations), ""]
     return "\n".join(["# API", "", text, "", *parts])
 
 
-def _row(one: Operation) -> str:
+def _row(one: ApiOperation) -> str:
     codes = ", ".join(f"`{refusal.code}`" for refusal in one.refusals if refusal.code not in EVERYWHERE)
     return f"| `{one.method} {one.path}` | {_cell(one.summary)} | {one.scope or ''} | {codes} |"
 

@@ -1,4 +1,4 @@
-"""Write src/refract/core/scripts.py: which characters belong to which script, for hosts that look alike.
+"""Write src/refract/core/unicode_scripts.py: which characters belong to which script, for hosts that look alike.
 
 Python's standard library does not know the scripts of Unicode. `regex`, which extracting text from pages needs anyway, does; so the table
 is made from it once and kept, and no request depends on it. `python -m tools.scripts` writes it again, for a newer Unicode.
@@ -14,7 +14,7 @@ SCRIPTS = (
 )  # fmt: skip
 """The recommended scripts of UAX 31, and the two that go with every script: common and inherited."""
 
-TARGET = Path(__file__).parents[1] / "src/refract/core/scripts.py"
+TARGET = Path(__file__).parents[1] / "src/refract/core/unicode_scripts.py"
 WIDTH = 96
 _HEAD = '''"""Scripts of characters, after Unicode (Script_Extensions). Written by `python -m tools.scripts`: do not edit.
 

@@ -16,11 +16,11 @@ from sqlalchemy import func, select
 
 from proofs.harness.journal import Kind, Outcome, Record
 from proofs.harness.nemesis import Fault
-from refract.analytics.figures import Figures, add_up
-from refract.analytics.frames import LINK_CLICK
-from refract.analytics.grains import DAY, moment_of, second_of, start_of
-from refract.analytics.models import ClickEvent
-from refract.analytics.stats import Question, link_stats
+from refract.clicks.models import ClickEvent
+from refract.clicks.rollups.granularity import DAY, start_of, to_datetime, to_seconds
+from refract.clicks.spool.format import LINK_CLICK
+from refract.clicks.stats import StatsQuery, get_link_stats
+from refract.clicks.verify import Reconciliation, reconcile
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 from refract.links.models import Link, LinkTotals
@@ -71,12 +71,12 @@ def tally(records: Iterable[Record], kind: Kind, stored: Counter[int]) -> Tally:
     )
 
 
-async def drained(rt: Runtime) -> Figures:
+async def drained(rt: Runtime) -> Reconciliation:
     """Wait until the running ingester has applied everything; it may take as long as it moves on."""
     best, moved = -1, time.monotonic()
     while True:
         try:
-            figures = await add_up(rt)
+            figures = await reconcile(rt)
         except Unavailable:
             await asyncio.sleep(0.5)
             continue
@@ -123,12 +123,12 @@ async def rollups_that_differ(rt: Runtime) -> int:
         found = await session.execute(select(ClickEvent.target_id, ClickEvent.kind, ClickEvent.at, ClickEvent.bot))
         events = Counter((row.target_id, row.kind, f"{row.at:%Y-%m-%d}", row.bot) for row in found)
         oldest = await session.scalar(select(func.min(ClickEvent.at))) or rt.clock.now()
-    first = moment_of(start_of(DAY, second_of(oldest)))
-    asked = Question(first, moment_of(second_of(rt.clock.now()) // 900 * 900 + 900))
+    first = to_datetime(start_of(DAY, to_seconds(oldest)))
+    asked = StatsQuery(first, to_datetime(to_seconds(rt.clock.now()) // 900 * 900 + 900))
     counted: Counter[tuple[int, int, str, bool]] = Counter()
     for target, kind in {(target, kind) for target, kind, _, _ in events}:
         async with rt.db.read() as session:
-            for point in (await link_stats(session, target, asked, rt.clock.now(), kind=kind)).series:
+            for point in (await get_link_stats(session, target, asked, rt.clock.now(), kind=kind)).series:
                 day = f"{point.at:%Y-%m-%d}"
                 counted[target, kind, day, False] += point.clicks
                 counted[target, kind, day, True] += point.bots

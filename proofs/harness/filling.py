@@ -10,11 +10,11 @@ from sqlalchemy import JSON, Boolean, Column, Date, DateTime, Float, Integer, La
 from sqlalchemy.exc import StatementError
 from sqlalchemy.types import TypeDecorator
 
-from refract.analytics.archive_models import ArchiveFile
-from refract.core.db import Database
+from refract.clicks.archive.models import ArchiveFile
+from refract.core.db.session import Database
 from refract.migrations.tables import metadata
-from refract.transfer.rows import Form, tables
-from refract.transfer.store import add_up, snapshot
+from refract.transfer.row_format import TableCodec, list_tables
+from refract.transfer.table_io import compute_checksum, open_snapshot
 
 ROWS = 3
 WORDS = "żółw 你好 'quoted\" \\ \u2028 😀 =1+1"
@@ -89,8 +89,8 @@ def _allowed(model: Table, name: str) -> list[str] | None:
 
 async def sums(db: Database, without: Collection[str] = ()) -> dict[str, str]:
     """Return the sum of every table."""
-    async with snapshot(db) as connection:
-        return {model.name: (await add_up(connection, Form(model))).spelled for model in tables(without)}
+    async with open_snapshot(db) as connection:
+        return {model.name: (await compute_checksum(connection, TableCodec(model))).text for model in list_tables(without)}
 
 
 async def fill_archive(db: Database, directory: Path) -> None:

@@ -16,9 +16,9 @@ from sqlalchemy.exc import DBAPIError
 
 from proofs.harness.checker import STUCK_SECONDS, NotDrained
 from proofs.harness.site import Site, site
-from refract.analytics.figures import Figures, add_up
+from refract.clicks.verify import Reconciliation, reconcile
 from refract.core.errors import Unavailable
-from refract.core.redis import Redis as RedisClient
+from refract.core.redis import RedisClient as RedisClient
 from refract.core.runtime import Runtime
 from tools.servers import KINDS, Redis, Server, free_port
 
@@ -53,8 +53,8 @@ class Fleet:
         """Every connection to the database and to Redis breaks at once; both servers stay up."""
         redis = RedisClient(self.redis.url)
         try:
-            await redis.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", seconds=2)
-            await redis.ask("CLIENT", "KILL", "TYPE", "pubsub", seconds=2)
+            await redis.execute("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", seconds=2)
+            await redis.execute("CLIENT", "KILL", "TYPE", "pubsub", seconds=2)
         finally:
             await redis.close()
         async with rt.db.read() as session:
@@ -67,12 +67,12 @@ class Fleet:
                 with contextlib.suppress(DBAPIError):  # gone by itself
                     await session.execute(text(f"KILL {int(number)}"))
 
-    async def drained(self, rt: Runtime) -> Figures:
+    async def drained(self, rt: Runtime) -> Reconciliation:
         """Wait until every node's clicks are stored; it may take as long as it moves on."""
         best, moved = -1, time.monotonic()
         while True:
             with contextlib.suppress(Unavailable):
-                found = [await add_up(rt, one.settings().effective_spool_dir) for one in self.all]
+                found = [await reconcile(rt, one.settings().effective_spool_dir) for one in self.all]
                 waiting = sum(figures.pending for figures in found)
                 if not waiting:
                     return found[0]

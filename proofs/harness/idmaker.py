@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from refract.core.clock import SystemClock
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.errors import Unavailable
 from refract.core.ids import WorkerIdLost
-from refract.core.leases import leased_ids
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
+from refract.core.worker_ids import lease_ids
 
 STEPS = (-3600.0, -30.0, -1.0, -0.01, 0.01, 1.0, 30.0)
 """Seconds by which a clock may jump; forward never so far that the ids of an hour ago would have to be waited for."""
@@ -41,7 +41,7 @@ async def main(words: list[str]) -> None:
     try:
         while time.monotonic() < until:
             try:
-                async with leased_ids(db, clock) as ids:
+                async with lease_ids(db, clock) as ids:
                     while time.monotonic() < until:
                         made = [ids.next_id() for _ in range(chance.randint(1, 200))]
                         os.write(out, "".join(f"{number}\n" for number in made).encode())

@@ -69,7 +69,7 @@ def working_for(data: Path) -> list[int]:
     for entry in os.listdir("/proc"):  # noqa: PTH208 - a Path for every process would be waste
         if entry.isdigit() and int(entry) != os.getpid():
             with contextlib.suppress(OSError):
-                if wanted in Path(f"/proc/{entry}/environ").read_bytes() and "refract.cli.child" in command(int(entry)):
+                if wanted in Path(f"/proc/{entry}/environ").read_bytes() and "refract.server.child" in command(int(entry)):
                     found.append(int(entry))
     return found
 

@@ -16,9 +16,9 @@ from sqlalchemy import make_url, text
 from proofs.harness import proc
 from proofs.harness.wire import Cut, Wire, get
 from refract import migrations
-from refract.core.db import Database
-from refract.core.runtime import Runtime, running
-from refract.core.settings import Settings
+from refract.core.db.session import Database
+from refract.core.runtime import Runtime, open_runtime
+from refract.core.settings.model import Settings
 from tools.servers import free_port
 from tools.services import VARIABLES
 
@@ -65,7 +65,7 @@ class Site:
     @asynccontextmanager
     async def runtime(self) -> AsyncIterator[Runtime]:
         """Refract itself, in this process, on the same data."""
-        async with running(self.settings()) as rt:
+        async with open_runtime(self.settings()) as rt:
             yield rt
 
     def environment(self) -> dict[str, str]:
@@ -141,7 +141,7 @@ class Site:
             return []
         if self.workers == 1:
             return [self.pid]
-        return [pid for pid in proc.children(self.pid) if "refract.cli.child" in proc.command(pid)]
+        return [pid for pid in proc.children(self.pid) if "refract.server.child" in proc.command(pid)]
 
     def listening(self) -> list[int]:
         """Those server processes that wait for connections by now."""

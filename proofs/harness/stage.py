@@ -16,7 +16,7 @@ from proofs.harness.report import Report
 from refract.core.runtime import Runtime
 from refract.identity import keys
 from refract.identity.models import Scope, User
-from refract.identity.people import ensure_owner
+from refract.identity.users import ensure_owner
 from refract.links import service
 from refract.links.schemas import LinkCreate
 from refract.links.service import CreatedLink, NewLink, check_links

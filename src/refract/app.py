@@ -14,50 +14,50 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from refract import __version__
 from refract.admin import api as admin_api
 from refract.admin import pages as admin_pages
-from refract.admin.parts import PARTS
-from refract.analytics import api as analytics_api
-from refract.analytics import pages as analytics_pages
+from refract.admin.personal_data import PERSONAL_DATA_HOOKS
+from refract.clicks.stats import api as analytics_api
+from refract.clicks.stats import pages as analytics_pages
 from refract.core.errors import RefractError, Unauthenticated
 from refract.core.runtime import Runtime
 from refract.home import api as home_api
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
 from refract.identity import pages as identity_pages
-from refract.identity.actors import SECURITY_SCHEMES, admit, guard_of, identify
-from refract.identity.rendering import respond
-from refract.identity.usage import KeyUsage
+from refract.identity.dependencies import SECURITY_SCHEMES, authorize_before_body, find_guard, identify_caller
+from refract.identity.key_usage import KeyUsageTracker
+from refract.identity.responses import render_response
 from refract.library import api as library_api
 from refract.library import pages as library_pages
 from refract.links import api as links_api
 from refract.links import pages as link_pages
-from refract.lists import adding
 from refract.lists import api as lists_api
 from refract.lists import pages as builder
 from refract.lists.errors import AnonymousListsOff
+from refract.lists.pages import picker
 from refract.names.grammar import is_reserved
 from refract.names.service import namespace_of
-from refract.node import Node, list_pages
 from refract.redirect import api as redirect_api
-from refract.redirect.engine import Engine
-from refract.redirect.follow import Follow
-from refract.redirect.surface import WebSurface
+from refract.redirect.asgi import RedirectApp
+from refract.redirect.engine import RedirectEngine
+from refract.redirect.frontend import WebFrontend
 from refract.reports import api as reports_api
 from refract.reports import pages as report_pages
-from refract.web import assets, health, returning, well_known
+from refract.server.node import ServerNode, build_list_handler
+from refract.web import assets, health_api, return_path, well_known
+from refract.web.health import HealthEndpoints
 from refract.web.openapi import describe
 from refract.web.problems import (
     ClientGone,
     InternalError,
     MethodNotAllowed,
     NoSuchPage,
-    from_http,
-    from_validation,
-    problem_headers,
-    problem_response,
-    wants_page,
+    build_problem_headers,
+    is_html_accepted,
+    make_problem_response,
+    translate_http_exception,
+    translate_validation_error,
 )
-from refract.web.render import Pages
-from refract.web.vitals import Vitals
+from refract.web.templating import TemplateRenderer
 
 TAGS = {
     "links": "Destinations with codes, names, owners and a life cycle.",
@@ -83,20 +83,20 @@ Collections answer `items` and `next_cursor`; give the cursor back to get the ne
 """
 
 
-PAGES = (
-    health.router,
+PAGE_ROUTERS = (
+    health_api.router,
     assets.router,
     well_known.router,
     *home_pages.ROUTERS,
     *identity_pages.ROUTERS,
     *link_pages.ROUTERS,
-    adding.router,
+    picker.router,
     *builder.ROUTERS,
     *library_pages.ROUTERS,
     *report_pages.ROUTERS,
     *admin_pages.ROUTERS,
 )
-API = (
+API_ROUTERS = (
     *identity_api.ROUTERS,
     *links_api.ROUTERS,
     *analytics_api.ROUTERS,
@@ -110,7 +110,7 @@ TEMPLATES = ("admin", "home", "identity", "library", "links", "lists", "redirect
 """Features with templates of their own."""
 
 
-def build_api(rt: Runtime, vitals: Vitals | None = None) -> FastAPI:
+def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
     """Everything but redirects."""
     api = FastAPI(
         title="Refract",
@@ -121,39 +121,39 @@ def build_api(rt: Runtime, vitals: Vitals | None = None) -> FastAPI:
         redirect_slashes=False,  # the framework would send people to whatever host the request names
     )
     api.state.rt = rt
-    api.state.pages = Pages(rt.settings.public_url, *TEMPLATES)
+    api.state.pages = TemplateRenderer(rt.settings.public_url, *TEMPLATES)
     api.state.areas = ["links", "lists", "library", "tags", "settings", "admin"]
-    api.state.key_usage = rt.part(KeyUsage)
-    api.state.vitals = vitals or Vitals(rt)
-    api.state.parts = PARTS
-    api.state.admit = admit
-    for router in (*PAGES, *API, redirect_api.router):
+    api.state.key_usage = rt.singleton(KeyUsageTracker)
+    api.state.vitals = vitals or HealthEndpoints(rt)
+    api.state.parts = PERSONAL_DATA_HOOKS
+    api.state.admit = authorize_before_body
+    for router in (*PAGE_ROUTERS, *API_ROUTERS, redirect_api.router):
         api.router.routes.extend(router.routes)  # as they were made: `include_router` would analyse every one of them again
-    figures = rt.part(link_pages.Figures)
-    figures.of_link, figures.sparks = analytics_pages.of_link, analytics_pages.sparks
-    rt.part(identity_pages.Budget).of_person = library_pages.of_person
-    api.state.literal_paths = frozenset(path for _, path in routes_of(api) if "{" not in path)
+    figures = rt.singleton(link_pages.LinkStatsSource)
+    figures.load_link_stats, figures.load_sparklines = analytics_pages.build_link_figures, analytics_pages.load_sparklines
+    rt.singleton(identity_pages.AssistantBudget).load = library_pages.load_quota_summary
+    api.state.literal_paths = frozenset(path for _, path in list_routes(api) if "{" not in path)
     api.state.space = namespace_of(rt)
-    api.openapi = cache(partial(_describe, api, rt.settings.public_url))  # type: ignore[method-assign]
-    api.add_exception_handler(RefractError, _refused)
-    api.add_exception_handler(RequestValidationError, _refused)
-    api.add_exception_handler(HTTPException, _refused)
-    api.add_exception_handler(ClientDisconnect, _refused)
-    api.add_exception_handler(Exception, _refused)
+    api.openapi = cache(partial(_build_openapi, api, rt.settings.public_url))  # type: ignore[method-assign]
+    api.add_exception_handler(RefractError, _handle_error)
+    api.add_exception_handler(RequestValidationError, _handle_error)
+    api.add_exception_handler(HTTPException, _handle_error)
+    api.add_exception_handler(ClientDisconnect, _handle_error)
+    api.add_exception_handler(Exception, _handle_error)
     return api
 
 
-def _describe(api: FastAPI, public_url: str) -> dict[str, Any]:
-    return describe(api, public_url=public_url, guard_of=guard_of, security_schemes=SECURITY_SCHEMES, tags=TAGS)
+def _build_openapi(api: FastAPI, public_url: str) -> dict[str, Any]:
+    return describe(api, public_url=public_url, guard_of=find_guard, security_schemes=SECURITY_SCHEMES, tags=TAGS)
 
 
-def routes_of(api: FastAPI) -> list[tuple[str, str]]:
+def list_routes(api: FastAPI) -> list[tuple[str, str]]:
     """Method and path of every route, those of included routers too."""
     found = [(method, route.path) for route in iter_route_contexts(api.routes) for method in route.methods or ()]
     return sorted((method, path) for method, path in found if path)
 
 
-def methods_at(api: FastAPI, path: str) -> list[str]:
+def list_methods(api: FastAPI, path: str) -> list[str]:
     """What can be done at an address, over all routes that match it. Whatever can be got can be asked for its head."""
     literal = path in api.state.literal_paths
     matching = [route for route in iter_route_contexts(api.routes) if (route.path == path if literal else route.path_regex.match(path))]
@@ -161,7 +161,7 @@ def methods_at(api: FastAPI, path: str) -> list[str]:
     return sorted(methods | {"HEAD"} if "GET" in methods else methods)
 
 
-class Dispatcher:
+class PathDispatcher:
     """Routing by the first segment: a reserved word is ours, anything else is a name or a code."""
 
     def __init__(self, api: ASGIApp, redirects: ASGIApp) -> None:
@@ -190,97 +190,97 @@ class _HeadOnly:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-class Web:
+class WebApp:
     """Pages and API, and beside them the names and codes that the engine knows: everything there is to answer."""
 
-    def __init__(self, rt: Runtime, engine: Engine | None, vitals: Vitals) -> None:
+    def __init__(self, rt: Runtime, engine: RedirectEngine | None, vitals: HealthEndpoints) -> None:
         self.api = build_api(rt, vitals)
-        self._answer = Dispatcher(self.api, self._redirects(rt, engine))
+        self._dispatcher = PathDispatcher(self.api, self._build_redirects(rt, engine))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._answer(scope, receive, send)
+        await self._dispatcher(scope, receive, send)
 
-    def _redirects(self, rt: Runtime, engine: Engine | None) -> ASGIApp:
+    def _build_redirects(self, rt: Runtime, engine: RedirectEngine | None) -> ASGIApp:
         if engine is None:
-            return _nothing_there
-        surface = WebSurface(rt, self.api)
-        hooks = engine.hooks(list_pages(rt, engine, surface))
-        follow = Follow(rt, engine.tiers, surface, hooks)
+            return _respond_not_found
+        surface = WebFrontend(rt, self.api)
+        hooks = engine.build_hooks(build_list_handler(rt, engine, surface))
+        follow = RedirectApp(rt, engine.lookup, surface, hooks)
         self.api.state.redirects = follow
         return follow
 
 
-class Application(Node):
+class WebNode(ServerNode):
     """The whole program as one ASGI application, loaded at once, with what runs beside it."""
 
-    def application(self) -> ASGIApp:
-        web = Web(self.rt, self.engine, self.vitals)
+    def build_application(self) -> ASGIApp:
+        web = WebApp(self.rt, self.engine, self.vitals)
         self.api = web.api
         return web
 
 
-async def _nothing_there(scope: Scope, receive: Receive, send: Send) -> None:
-    await problem_response(NoSuchPage())(scope, receive, send)
+async def _respond_not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    await make_problem_response(NoSuchPage())(scope, receive, send)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _handle_error(request: Request, error: Exception) -> Response:
     """A page for people, a problem document for programs; and for an address with a slash too many the way to the one without."""
-    if isinstance(error, HTTPException) and error.status_code == 404 and (onward := _without_slash(request)):
+    if isinstance(error, HTTPException) and error.status_code == 404 and (onward := _strip_slash(request)):
         return RedirectResponse(onward, 307)
-    word = _word_for(request, error)
-    if request.url.path.startswith("/api/") or not wants_page(request.headers):
-        return problem_response(word)
+    word = _translate_error(request, error)
+    if request.url.path.startswith("/api/") or not is_html_accepted(request.headers):
+        return make_problem_response(word)
     if isinstance(word, AnonymousListsOff):
-        return returning.sign_in_first(request.app.state.rt, request.url.path if request.method == "GET" else "/app/lists")
+        return return_path.redirect_to_sign_in(request.app.state.rt, request.url.path if request.method == "GET" else "/app/lists")
     try:
-        actor = await identify(request, request.app.state.rt) if request.method in ("GET", "HEAD") else None
+        actor = await identify_caller(request, request.app.state.rt) if request.method in ("GET", "HEAD") else None
     except RefractError:
         actor = None
-    response = respond(
+    response = render_response(
         request,
         actor,
         "error.html",
         status=word.status,
         page_title=str(word.status),
-        title=_heading(word.status),
+        title=_get_heading(word.status),
         detail=word.message,
         request_id=request.state.request_id,
         retry_after=getattr(word, "retry_after", None),
     )
-    response.headers.update(problem_headers(word))
+    response.headers.update(build_problem_headers(word))
     if isinstance(word, Unauthenticated) and request.method == "GET":
         asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
-        returning.remember(response, request.app.state.rt, asked)
+        return_path.remember_path(response, request.app.state.rt, asked)
     return response
 
 
-def _without_slash(request: Request) -> str | None:
+def _strip_slash(request: Request) -> str | None:
     """The same address without the slash at its end, on whatever host this is, if something answers there."""
     path = request.url.path.rstrip("/")
-    if path == request.url.path or not path or path.startswith("//") or request.method not in methods_at(request.app, path):
+    if path == request.url.path or not path or path.startswith("//") or request.method not in list_methods(request.app, path):
         return None
     return f"{path}?{request.url.query}" if request.url.query else path
 
 
-def _word_for(request: Request, error: Exception) -> RefractError:
+def _translate_error(request: Request, error: Exception) -> RefractError:
     match error:
         case RefractError():
             return error
         case RequestValidationError():
             if not request.url.path.startswith("/api/") and any(one["loc"][:1] == ("path",) for one in error.errors()):
                 return NoSuchPage()  # an address with something else where an id belongs is nobody's
-            return from_validation(error)
+            return translate_validation_error(error)
         case ClientDisconnect():
             return ClientGone()
         case HTTPException():
-            word = from_http(error, request)
+            word = translate_http_exception(error, request)
             if isinstance(word, MethodNotAllowed):
-                word.headers = {"Allow": ", ".join(methods_at(request.app, request.url.path))}
+                word.headers = {"Allow": ", ".join(list_methods(request.app, request.url.path))}
             return word
     return InternalError()
 
 
-def _heading(status: int) -> str:
+def _get_heading(status: int) -> str:
     return {
         401: "Please sign in",
         403: "This is not allowed",

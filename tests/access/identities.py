@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from refract.core.issuers import Issuer
 from refract.core.runtime import Runtime
+from refract.core.settings.issuers import Issuer
 from refract.identity.models import Scope, User
 from tests import make
 from tests.client import by_cookie, by_key

@@ -16,27 +16,27 @@ from refract.identity import keys, sessions, tombstones
 from refract.identity.models import AccountTombstone, BrowserSession, Scope, User
 from refract.jobs.models import Job, JobStatus
 from refract.library import service as items
-from refract.library import vocabulary
-from refract.library.enrich.material import Proposal
-from refract.library.importing import Bookmark
-from refract.library.importing.bring import add_rows, begin
+from refract.library.enrichment.types import EnrichmentProposal
+from refract.library.imports import Bookmark
+from refract.library.imports.importer import add_import_rows, create_import
 from refract.library.schemas import ItemCreate, RuleIn
+from refract.library.service import tag_changes
 from refract.links import service as links
-from refract.links.access import Who as Standing
-from refract.links.blocking import block_domain
+from refract.links.access import LinkCaller as Standing
 from refract.links.models import InvitedRole, LinkInvitation
+from refract.links.safety.blocked_domains import block_domain
 from refract.lists import service as lists
-from refract.lists.access import Who as ListMaker
+from refract.lists.access import ListCaller as ListMaker
 from refract.lists.models import LinkList
-from refract.lists.queries import entries_of
-from refract.names.models import Kind as NameKind
-from refract.names.queries import names_of
+from refract.lists.queries import list_entries
+from refract.names.models import NameTarget as NameKind
+from refract.names.queries import list_names
 from refract.reports import service as reports
 from refract.reports.models import ReportReason
 from refract.reports.schemas import ReportCreate
-from refract.tags import personal
+from refract.tags import personal_tags
 from refract.tags.models import SHARED_SPACE, Tag, TagAlias
-from refract.web.render import static
+from refract.web.templating import get_static_url
 from tests import make
 from tests.access.identities import World
 
@@ -75,7 +75,7 @@ async def an_api_key(world: World) -> str:
 @object_for("session_id")
 async def a_browser_session(world: World) -> str:
     async with world.rt.db.write() as session:
-        await sessions.begin_session(session, world.rt, world.owner, "object")
+        await sessions.create_session(session, world.rt, world.owner, "object")
         newest = select(BrowserSession.id).where(BrowserSession.agent == "object").order_by(BrowserSession.id.desc())
         return str(await session.scalar(newest.limit(1)))
 
@@ -83,12 +83,12 @@ async def a_browser_session(world: World) -> str:
 @object_for("token", absent="A" * 43)
 async def a_sign_in_link(world: World) -> str:
     async with world.rt.db.write() as session:
-        return (await sessions.make_signin_link(session, world.rt, world.owner)).rsplit("/", 1)[1]
+        return (await sessions.create_signin_link(session, world.rt, world.owner)).rsplit("/", 1)[1]
 
 
 @object_for("digest", absent="0" * 10)
 async def a_static_digest(world: World) -> str:
-    return static("app.css").split("/")[2]
+    return get_static_url("app.css").split("/")[2]
 
 
 @object_for("name", absent="absent.css")
@@ -138,7 +138,7 @@ async def an_invitation_of_mine(world: World) -> str:
 async def _invitation(world: World, link_id: int, inviter: User, invitee: User) -> str:
     async with world.rt.db.write() as session:
         now = world.rt.clock.now()
-        made = await links.offer_link(session, Standing(inviter.id), link_id, invitee.email, InvitedRole.OWNER, now)
+        made = await links.invite_owner(session, Standing(inviter.id), link_id, invitee.email, InvitedRole.OWNER, now)
         assert isinstance(made, LinkInvitation)
         return str(made.id)
 
@@ -147,7 +147,7 @@ async def _invitation(world: World, link_id: int, inviter: User, invitee: User) 
 @object_for("/api/v1/links/{link_id}/names/{name}", absent="no-such-name")
 async def a_name_of_the_link(world: World) -> str:
     async with world.rt.db.read() as session:
-        return (await names_of(session, NameKind.LINK, [int(world.made["link_id"])]))[int(world.made["link_id"])][0]
+        return (await list_names(session, NameKind.LINK, [int(world.made["link_id"])]))[int(world.made["link_id"])][0]
 
 
 @object_for("/app/links/{link_id}/owners/{user_id}")
@@ -177,7 +177,7 @@ async def a_step_with_somebody(world: World) -> str:
 @object_for("barred_id")
 async def a_deleted_account(world: World) -> str:
     async with world.rt.db.write() as session:
-        await tombstones.add(session, world.rt, make.somebody(world.rt, f"gone-{secrets.token_hex(6)}"))
+        await tombstones.add_tombstone(session, world.rt, make.somebody(world.rt, f"gone-{secrets.token_hex(6)}"))
         newest = select(AccountTombstone.id).order_by(AccountTombstone.id.desc())
         return str(await session.scalar(newest.limit(1)))
 
@@ -219,7 +219,7 @@ async def an_empty_draft(world: World) -> str:
 async def a_published_list(world: World) -> str:
     list_id = await _list(world, "https://example.com/entry")
     async with world.rt.db.write() as session:
-        await lists.publish(session, make.space(world.rt), ListMaker(world.owner.id), int(list_id))
+        await lists.publish_list(session, make.space(world.rt), ListMaker(world.owner.id), int(list_id))
     return list_id
 
 
@@ -240,7 +240,7 @@ async def a_deleted_list(world: World) -> str:
 async def a_report(world: World) -> str:
     link_id = await _link(world)
     async with world.rt.db.write() as session:
-        name = (await names_of(session, NameKind.LINK, [link_id]))[link_id][0]
+        name = (await list_names(session, NameKind.LINK, [link_id]))[link_id][0]
         report = await reports.file_report(session, world.rt, "network", ReportCreate(target=name, reason=ReportReason.SPAM))
         assert report is not None
         return str(report.id)
@@ -261,7 +261,7 @@ async def a_slug(world: World) -> str:
 @object_for("entry_id")
 async def an_entry(world: World) -> str:
     async with world.rt.db.read() as session:
-        return str((await entries_of(session, int(world.made["list_id"])))[0].entry.id)
+        return str((await list_entries(session, int(world.made["list_id"])))[0].entry.id)
 
 
 @object_for("/app/lists/{list_id}/entries/{entry_id}/{step}", absent="up")
@@ -285,9 +285,9 @@ async def a_personal_tag(world: World) -> str:
     async with world.rt.db.write() as session:
         await session.execute(delete(TagAlias).where(TagAlias.key == "merged"))
         names, now = [f"object {secrets.token_hex(6)}", "merged"], world.rt.clock.now()
-        tags = await personal.ensure(session, world.rt.ids, world.owner.id, names, now)
+        tags = await personal_tags.ensure_tags(session, world.rt.ids, world.owner.id, names, now)
         target, source = tags[names[0]], tags["merged"]
-        await vocabulary.merge_tags(session, world.rt.ids, world.owner.id, target.id, [source.id], now)
+        await tag_changes.merge_tags(session, world.rt.ids, world.owner.id, target.id, [source.id], now)
         return str(target.id)
 
 
@@ -301,8 +301,8 @@ async def a_shared_tag(world: World) -> str:
 @object_for("import_id")
 async def an_import(world: World) -> str:
     async with world.rt.db.write() as session:
-        one = await begin(session, world.rt, world.owner.id, "refract", None)
-        await add_rows(session, one, [Bookmark("item 1", "A thought.")])
+        one = await create_import(session, world.rt, world.owner.id, "refract", None)
+        await add_import_rows(session, one, [Bookmark("item 1", "A thought.")])
         return str(one.id)
 
 
@@ -325,11 +325,11 @@ async def a_failed_item(world: World) -> str:
 
 async def _item(world: World, *, failed: bool) -> int:
     async with world.rt.db.write() as session:
-        item = (await items.capture(session, world.rt, world.owner, ItemCreate(text="A thought."))).item
+        item = (await items.capture_item(session, world.rt, world.owner, ItemCreate(text="A thought."))).item
         if failed:
-            await items.failed(session, world.rt, item, "The address could not be reached.")
+            await items.mark_failed(session, world.rt, item, "The address could not be reached.")
         else:
-            await items.proposed(session, world.rt, item, Proposal("A thought", None, []), final=True)
+            await items.apply_proposal(session, world.rt, item, EnrichmentProposal("A thought", None, []), final=True)
         return item.id
 
 

@@ -11,13 +11,13 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import select
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, User
-from refract.links.access import Who as Standing
+from refract.links.access import LinkCaller as Standing
 from refract.links.schemas import LinkPatch
 from refract.links.service import disable_link, edit_link
-from refract.lists.queries import entries_of
+from refract.lists.queries import list_entries
 from tests import make
 from tests.access.identities import Who, World, populate
 from tests.access.matrix import ADMIN_WRITE, FINE, ROWS
@@ -41,7 +41,7 @@ def _changes_foreign_objects(route: str) -> bool:
 async def _two_entries(world: World, route: str) -> tuple[str, list[str]]:
     list_id = await _list(world, "https://example.com/1", "https://example.com/2")
     async with world.rt.db.read() as session:
-        ids = [str(row.entry.id) for row in await entries_of(session, int(list_id))]
+        ids = [str(row.entry.id) for row in await list_entries(session, int(list_id))]
     return route.split(" ")[1].replace("{list_id}", list_id), ids
 
 
@@ -77,7 +77,7 @@ REAL_CHANGES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("route", [route for route in ROWS if _changes_foreign_objects(route)] + EXPORTS)
-async def test_an_administrators_change_leaves_a_line(rt: Runtime, app: Application, route: str) -> None:
+async def test_an_administrators_change_leaves_a_line(rt: Runtime, app: WebNode, route: str) -> None:
     world, row = await populate(rt), ROWS[route]
     method, path = route.split(" ")
     asked: dict[str, Any] = {"json": row.body, "data": row.fields, "files": row.files, "params": row.query}
@@ -93,7 +93,7 @@ async def test_an_administrators_change_leaves_a_line(rt: Runtime, app: Applicat
     assert len(await _lines(rt, world.admin)) > len(before), f"{route} leaves no line in the audit log"
 
 
-async def test_bulk_steps_on_other_peoples_links_leave_lines(rt: Runtime, app: Application) -> None:
+async def test_bulk_steps_on_other_peoples_links_leave_lines(rt: Runtime, app: WebNode) -> None:
     world = await populate(rt)
     first, second = await _link(world), await _link(world)
     headers = world.headers[Who.ADMIN]
@@ -110,7 +110,7 @@ async def test_bulk_steps_on_other_peoples_links_leave_lines(rt: Runtime, app: A
     )  # fmt: skip
 
 
-async def test_an_address_added_to_a_foreign_list_leaves_a_line(rt: Runtime, app: Application) -> None:
+async def test_an_address_added_to_a_foreign_list_leaves_a_line(rt: Runtime, app: WebNode) -> None:
     world = await populate(rt)
     list_id = await _list(world)
     async with client_of(app) as client:
@@ -119,7 +119,7 @@ async def test_an_address_added_to_a_foreign_list_leaves_a_line(rt: Runtime, app
     assert [(line.action, line.target) for line in await _lines(rt, world.admin)] == [("list.entries_added", list_id)]
 
 
-async def test_what_owners_do_to_their_own_is_their_links_history_alone(rt: Runtime, app: Application, client: AsyncClient) -> None:
+async def test_what_owners_do_to_their_own_is_their_links_history_alone(rt: Runtime, app: WebNode, client: AsyncClient) -> None:
     """Except for what ends or moves a link."""
     world = await populate(rt)
     headers, link_id = world.headers[Who.OWNER], await _link(world)
@@ -132,7 +132,7 @@ async def test_what_owners_do_to_their_own_is_their_links_history_alone(rt: Runt
     assert told == [("link.owner_removed", f"owners removed {world.co_owner.id}"), ("link.deleted", "status")]
 
 
-async def test_a_refused_key_is_told_with_its_beginning_and_its_network(rt: Runtime, app: Application, client: AsyncClient) -> None:
+async def test_a_refused_key_is_told_with_its_beginning_and_its_network(rt: Runtime, app: WebNode, client: AsyncClient) -> None:
     """The finding: a number per second, with which there is nothing to investigate."""
     world = await populate(rt)
     async with rt.db.write() as session:
@@ -147,7 +147,7 @@ async def test_a_refused_key_is_told_with_its_beginning_and_its_network(rt: Runt
     ]
 
 
-async def test_blocked_domains_name_who_did_it(rt: Runtime, app: Application, client: AsyncClient) -> None:
+async def test_blocked_domains_name_who_did_it(rt: Runtime, app: WebNode, client: AsyncClient) -> None:
     world = await populate(rt)
     domain = await a_blocked_domain(world)
     await client.delete(f"/api/v1/admin/blocked-domains/{domain}", headers=world.headers[Who.ADMIN])
@@ -160,7 +160,7 @@ async def _lines(rt: Runtime, actor: User) -> list[AuditEntry]:
         return list(await session.scalars(found))
 
 
-async def test_a_sign_in_link_and_a_changed_profile_leave_lines(rt: Runtime, app: Application, client: AsyncClient) -> None:
+async def test_a_sign_in_link_and_a_changed_profile_leave_lines(rt: Runtime, app: WebNode, client: AsyncClient) -> None:
     world = await populate(rt)
     async with rt.db.write() as session:
         await make.signin_link(session, rt, world.other)

@@ -14,13 +14,13 @@ from httpx import AsyncClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service
 from refract.links.models import LinkState, Visibility
-from refract.links.queries import OwnerFilter, Sort
+from refract.links.queries import LinkSort, OwnerFilter
 from tests import make
 from tests.client import by_cookie, client_of
 from tests.machine import Ground, size
@@ -70,8 +70,8 @@ async def _draw(rt: Runtime, people: dict[str, User], number: int, sketch: Sketc
 async def _listed(client: AsyncClient, headers: dict[str, str], admin: bool) -> set[str]:
     """Return the ids that any list or search tells."""
     found: set[str] = set()
-    for owner, state, sort in product(OwnerFilter, STATES, (Sort.CREATED, Sort.CLICKS)):
-        if (owner == OwnerFilter.PUBLIC and sort == Sort.CLICKS) or (owner == OwnerFilter.ALL and not admin):
+    for owner, state, sort in product(OwnerFilter, STATES, (LinkSort.CREATED, LinkSort.CLICKS)):
+        if (owner == OwnerFilter.PUBLIC and sort == LinkSort.CLICKS) or (owner == OwnerFilter.ALL and not admin):
             continue
         query = {"owner": owner, "sort": sort, "limit": 2, "q": "plans", **({"status": state} if state else {})}
         while True:
@@ -98,7 +98,7 @@ async def _check(rt: Runtime, sketches: Sequence[Sketch]) -> None:
     ids = [await _draw(rt, people, number, sketch) for number, sketch in enumerate(sketches)]
     assert isinstance(rt.clock, ManualClock)
     rt.clock.advance(5)
-    app = Application(rt)
+    app = WebNode(rt)
     try:
         async with client_of(app) as client:
             assert await _named(client, {}) == set()

@@ -9,9 +9,9 @@ import pytest
 from httpx import AsyncClient, Response
 
 from proofs.security import COUNTED
-from refract.app import Application, routes_of
+from refract.app import WebNode, list_routes
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.migrations.tables import metadata
 from tests import make
 from tests.access.identities import ISSUERS, Who, World, populate
@@ -34,8 +34,8 @@ NINE = (
 REFUSALS = {SIGN_IN: 401, FORBIDDEN: 403, SEEN: 403, HIDDEN: 404}
 
 
-async def test_every_route_has_a_row_and_every_row_a_route(app: Application) -> None:
-    routed = {f"{method} {path}" for method, path in routes_of(app.api)}
+async def test_every_route_has_a_row_and_every_row_a_route(app: WebNode) -> None:
+    routed = {f"{method} {path}" for method, path in list_routes(app.api)}
 
     assert set(NINE) <= set(Who), "the nine that are promised, and others that were found worth asking about"
     assert [route for route, row in ROWS.items() if set(row.profile.outcomes) != set(Who)] == []
@@ -52,7 +52,7 @@ async def test_every_route_has_a_row_and_every_row_a_route(app: Application) -> 
 
 @pytest.mark.parametrize("route", ROWS)
 async def test_nobody_gets_more_or_less_than_the_row_says(
-    rt: Runtime, app: Application, route: str, record_property: Callable[[str, object], None]
+    rt: Runtime, app: WebNode, route: str, record_property: Callable[[str, object], None]
 ) -> None:
     record_property(COUNTED, len(ROWS[route].profile.outcomes))
     wrong = []
@@ -70,7 +70,7 @@ async def test_nobody_gets_more_or_less_than_the_row_says(
 
 
 @pytest.mark.parametrize("route", [route for route in ROWS if parameters_of(route)])
-async def test_a_foreign_object_looks_exactly_like_an_absent_one(rt: Runtime, app: Application, route: str) -> None:
+async def test_a_foreign_object_looks_exactly_like_an_absent_one(rt: Runtime, app: WebNode, route: str) -> None:
     world = await populate(rt)
     method_path = route.split(" ")[1]
     async with client_of(app) as client:
@@ -82,7 +82,7 @@ async def test_a_foreign_object_looks_exactly_like_an_absent_one(rt: Runtime, ap
                 assert _told(foreign, real) == _told(absent, absent_path(method_path)), f"{who} can tell by {route} what exists"
 
 
-async def test_an_administrators_browser_needs_proof_too(rt: Runtime, app: Application) -> None:
+async def test_an_administrators_browser_needs_proof_too(rt: Runtime, app: WebNode) -> None:
     """The matrix knows the owner's browser; a forged form is most tempting against an administrator."""
     world = await populate(rt)
     async with rt.db.write() as session:

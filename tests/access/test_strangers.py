@@ -10,7 +10,7 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links.models import Visibility
 from refract.lists import service as lists
-from refract.lists.access import Who as ListMaker
+from refract.lists.access import ListCaller as ListMaker
 from tests import make
 from tests.client import by_cookie, by_key
 from tests.people import ada, bob
@@ -59,8 +59,8 @@ async def test_a_stranger_is_offered_published_lists(rt: Runtime, client: AsyncC
     async with rt.db.write() as session:
         maker = ListMaker(ada.id, None)
         made = await make.list_of(session, rt, maker, "https://example.com/", title="Reading")
-        await lists.wish_slug(session, make.space(rt), maker, made.id, "reading-room")
-        await lists.publish(session, make.space(rt), maker, made.id)
+        await lists.set_draft_slug(session, make.space(rt), maker, made.id, "reading-room")
+        await lists.publish_list(session, make.space(rt), maker, made.id)
 
     assert (await client.get("/app/suggest?q=read")).json()[1] == ["reading-room"]
     assert (await client.get("/reading-roon")).json()["suggestions"] == ["reading-room"]

@@ -9,7 +9,7 @@ import pytest
 from httpx import AsyncClient
 
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.models import User
 from tests import make
 from tests.client import by_cookie, on_sqlite

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import pytest
 from httpx import AsyncClient
 
-from refract.app import Application
-from refract.core.ids import encode
+from refract.app import WebNode
+from refract.core.ids import encode_base62
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service
 from refract.links.models import Link
 from refract.lists import service as lists
-from refract.lists.access import Who as ListMaker
+from refract.lists.access import ListCaller as ListMaker
 from refract.lists.schemas import ListCreate
 from tests import make
 from tests.client import by_cookie, by_key
@@ -47,13 +47,13 @@ async def place(rt: Runtime) -> Place:
         link = await make.link(session, rt, eve, "https://one.example/", name="frame-up")
         await service.add_owner(session, make.who(eve), link.id, bob.email, rt.clock.now())
         draft = await make.list_of(session, rt, ListMaker(eve.id), "https://two.example/", title="Reading")
-        found = await lists.publish(session, make.space(rt), ListMaker(eve.id), draft.id)
+        found = await lists.publish_list(session, make.space(rt), ListMaker(eve.id), draft.id)
         admin, co_owner = by_key(await make.key(session, rt, root, *make.ALL)), by_key(await make.key(session, rt, bob))
     return Place(eve, bob, link, found.slug or "", admin, co_owner)
 
 
 async def test_links_and_lists_answer_410_everywhere_and_come_back(client: AsyncClient, place: Place) -> None:
-    link = ["/frame-up", f"/{encode(place.link.id)}", "/frame-up+", "/frame-up.qr"]
+    link = ["/frame-up", f"/{encode_base62(place.link.id)}", "/frame-up+", "/frame-up.qr"]
     page = [f"/{place.slug}{rest}" for rest in ("", "/1", ".rss", ".json", ".md", ".png", ".qr")]
     api = [f"/api/v1/public/lists/{place.slug}"]
     before = [(await client.get(path)).status_code for path in link + page + api]
@@ -83,18 +83,18 @@ async def test_the_page_is_neutral(client: AsyncClient, place: Place) -> None:
 
 
 async def test_what_was_cached_is_forgotten_and_nothing_is_cached_anew(
-    client: AsyncClient, rt: Runtime, app: Application, place: Place
+    client: AsyncClient, rt: Runtime, app: WebNode, place: Place
 ) -> None:
     assert app.engine is not None
     rt.clock.advance(1)  # type: ignore[attr-defined]  # what has just changed is not cached yet
     await client.get("/frame-up")
-    assert b"/frame-up" in app.engine.table.paths
+    assert b"/frame-up" in app.engine.cache.paths
 
     await client.patch(place.path, headers=place.admin, json={"status": "suspended"})
-    assert app.engine.table.paths == {}
+    assert app.engine.cache.paths == {}
     assert (await client.get("/frame-up")).status_code == 410
 
-    assert app.engine.table.paths == {}
+    assert app.engine.cache.paths == {}
 
 
 async def test_an_administrator_may_say_otherwise(client: AsyncClient, place: Place) -> None:
@@ -138,7 +138,7 @@ async def test_an_entry_that_follows_a_held_link_is_gone(client: AsyncClient, rt
         made = await lists.create_list(session, make.space(rt), maker, ListCreate(title="Following"))
         address = make.address("https://one.example/", link_id=place.link.id)
         await lists.add_entries(session, make.space(rt), maker, made.id, [address])
-        slug = (await lists.publish(session, make.space(rt), maker, made.id)).slug
+        slug = (await lists.publish_list(session, make.space(rt), maker, made.id)).slug
     assert (await client.get(f"/{slug}/1")).status_code == 302
 
     await client.patch(place.path, headers=place.admin, json={"status": "suspended"})
@@ -176,8 +176,8 @@ async def test_nobody_else_finds_what_is_on_hold(client: AsyncClient, rt: Runtim
         public = await make.link(session, rt, place.eve, "https://spam.example/", name="spam-page", visibility="public")
         shared = await make.link(session, rt, place.eve, "https://spam.example/shared")
         draft = await make.list_of(session, rt, maker, "https://two.example/")
-        await lists.wish_slug(session, make.space(rt), maker, draft.id, "spam-list")
-        await lists.publish(session, make.space(rt), maker, draft.id)
+        await lists.set_draft_slug(session, make.space(rt), maker, draft.id, "spam-list")
+        await lists.publish_list(session, make.space(rt), maker, draft.id)
         cleo = await make.person(session, rt, "cleo")
         await service.share_link(session, make.who(place.eve), shared.id, cleo.email, rt.clock.now())
         colleague = by_key(await make.key(session, rt, cleo))

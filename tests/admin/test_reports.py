@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, Scope, User
-from refract.reports.jobs import ForgetReports, forget_reports
+from refract.reports.jobs import PurgeReports, purge_reports
 from refract.reports.models import Report
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
@@ -264,10 +264,10 @@ async def test_closed_reports_are_forgotten_after_a_while(
     await client.post(f"/api/v1/admin/reports/{first['id']}/dismiss", headers=admin)
 
     clock.advance(90 * 86_400)
-    await forget_reports(rt, ForgetReports())
+    await purge_reports(rt, PurgeReports())
     assert await _stored(rt) == 2
     clock.advance(1)
-    await forget_reports(rt, ForgetReports())
+    await purge_reports(rt, PurgeReports())
 
     assert await _stored(rt) == 1  # the open one stays
 

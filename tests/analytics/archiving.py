@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from sqlalchemy import Table, select
 
-from refract.analytics import archive
-from refract.analytics.columns import COLUMNS, NAMES, batches, opened, source_of
-from refract.analytics.frames import LINK_CLICK, PAGE_VIEW
-from refract.analytics.models import ClickEvent
-from refract.core.rows import insert_rows
+from refract.clicks.archive import service
+from refract.clicks.archive.parquet import COLUMN_LIST, COLUMN_TYPES, build_source, iter_batches, open_connection
+from refract.clicks.models import ClickEvent
+from refract.clicks.spool.format import LINK_CLICK, PAGE_VIEW
+from refract.core.db.bulk import insert_rows
 from refract.core.runtime import Runtime
 
 Event = tuple[Any, ...]
@@ -21,7 +21,7 @@ TABLE = cast("Table", ClickEvent.__table__)
 
 def event(at: datetime, number: int, target: int = 42, **given: Any) -> dict[str, Any]:
     """An event with something in every column, some of it empty."""
-    empty = dict.fromkeys(COLUMNS)
+    empty = dict.fromkeys(COLUMN_TYPES)
     known = {
         "spool_id": 7, "segment": 1 + number // 1000, "place": number, "at": at, "kind": LINK_CLICK, "target_id": target,
         "bot": number % 9 == 0, "private": False, "node": "here", "network": f"198.51.{number % 250}.0",
@@ -42,20 +42,20 @@ async def fill(rt: Runtime, day: datetime, count: int, *, first: int = 0, target
 
 async def hot(rt: Runtime) -> list[Event]:
     async with rt.db.read() as session:
-        return [tuple(row) for row in await session.execute(select(*[TABLE.c[name] for name in COLUMNS]))]
+        return [tuple(row) for row in await session.execute(select(*[TABLE.c[name] for name in COLUMN_TYPES]))]
 
 
 async def archived(rt: Runtime) -> list[Event]:
     async with rt.db.read() as session:
-        files = await archive.files_of(session, date.min, date.max)
+        files = await service.list_files(session, date.min, date.max)
     return await asyncio.to_thread(read, rt, [file.name for file in files]) if files else []
 
 
 def read(rt: Runtime, names: Sequence[str]) -> list[Event]:
-    directory = archive.directory_of(rt)
-    with opened(directory) as connection:
-        query = f"SELECT {NAMES} FROM {source_of(directory, names)}"  # noqa: S608 - our own words
-        return [row for some in batches(connection, query, [], 1000) for row in some]
+    directory = service.ensure_directory(rt)
+    with open_connection(directory) as connection:
+        query = f"SELECT {COLUMN_LIST} FROM {build_source(directory, names)}"  # noqa: S608 - our own words
+        return [row for some in iter_batches(connection, query, [], 1000) for row in some]
 
 
 async def everything(rt: Runtime) -> list[Event]:

@@ -8,12 +8,12 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import select
 
-from refract.analytics.frames import LINK_CLICK, PREFETCH, PRIVATE, frame
-from refract.analytics.ingest import Ingester
-from refract.analytics.models import ClickEvent
-from refract.analytics.spool import Spool
-from refract.core.address import network_of
+from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.models import ClickEvent
+from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE, encode_frame
+from refract.clicks.spool.writer import SpoolWriter
 from refract.core.clock import EPOCH
+from refract.core.ip_addresses import get_network
 from refract.core.runtime import Runtime
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
@@ -40,12 +40,14 @@ class Sum(NamedTuple):
 def click(target: int, at: datetime, *, agent: str = FIREFOX, host: str = "198.51.100.7", shy: bool = False, fetch: bool = False) -> bytes:
     flags = (PRIVATE if shy else 0) | (PREFETCH if fetch else 0)
     ns = (at - EPOCH) // timedelta(microseconds=1) * 1000
-    return frame(LINK_CLICK, target, ns, flags, network_of(host), agent.encode(), b"https://a.example/b", b"utm_campaign=c&utm_term=t")
+    return encode_frame(
+        LINK_CLICK, target, ns, flags, get_network(host), agent.encode(), b"https://a.example/b", b"utm_campaign=c&utm_term=t"
+    )
 
 
 async def stored(rt: Runtime, frames: Sequence[bytes], node: str = "here") -> None:
     """The way of every click: spool, ingester, database."""
-    spool = Spool(rt.settings.effective_spool_dir, node=node)
+    spool = SpoolWriter(rt.settings.effective_spool_dir, node=node)
     for begin in range(0, len(frames), 100):
         assert spool.append(list(frames[begin : begin + 100])) == len(frames[begin : begin + 100])
     spool.close()

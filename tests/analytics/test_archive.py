@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from refract.analytics import archive, columns
-from refract.analytics.archive_jobs import ArchiveClicks, archive_clicks
-from refract.analytics.archive_models import ArchiveFile
-from refract.analytics.columns import opened
-from refract.analytics.figures import add_up
+from refract.clicks.archive import parquet as archive_parquet
+from refract.clicks.archive import service
+from refract.clicks.archive.jobs import ArchiveClicks, archive_clicks
+from refract.clicks.archive.models import ArchiveFile
+from refract.clicks.archive.parquet import open_connection
+from refract.clicks.verify import reconcile
 from refract.core.clock import ManualClock
-from refract.core.rows import insert_rows
+from refract.core.db.bulk import insert_rows
 from refract.core.runtime import Runtime
 from tests.analytics.archiving import TABLE, archived, event, everything, fill, hot, read
 from tests.analytics.counting import click, stored
@@ -27,7 +28,7 @@ YOUNG = datetime(2026, 5, 26, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "SLICE", {"sqlite": 40, "postgresql": 40, "mysql": 40})
+    monkeypatch.setattr(service, "SLICE", {"sqlite": 40, "postgresql": 40, "mysql": 40})
 
 
 async def files(rt: Runtime) -> list[ArchiveFile]:
@@ -48,27 +49,27 @@ async def test_old_days_move_and_young_ones_stay(rt: Runtime) -> None:
     first, second = await files(rt)
     assert (first.day, first.events, second.events) == (OLD.date(), 150, 5)
     assert first.link_events == 150 - len(range(0, 150, 7))
-    directory = archive.directory_of(rt)
+    directory = service.ensure_directory(rt)
     assert first.size == (directory / first.name).stat().st_size
     assert (directory / first.name).stat().st_mode & 0o077 == 0
 
 
 async def test_a_day_stays_whole_days_as_long_as_set(rt: Runtime, clock: ManualClock) -> None:
     await fill(rt, datetime(2026, 5, 25, tzinfo=UTC), 10)
-    await archive.archive_old_days(rt)  # it is noon of 1 June: a week ago is still within the day
+    await service.archive_old_days(rt)  # it is noon of 1 June: a week ago is still within the day
     assert await files(rt) == []
     clock.advance(12 * 3600)
-    await archive.archive_old_days(rt)
+    await service.archive_old_days(rt)
     assert len(await files(rt)) == 1
 
 
 async def test_a_late_click_makes_a_second_file_that_is_merged(rt: Runtime) -> None:
     await fill(rt, OLD, 60)
-    await archive.archive_old_days(rt)
+    await service.archive_old_days(rt)
     await fill(rt, OLD, 3, first=500)
     before = await everything(rt)
 
-    await archive.archive_old_days(rt)
+    await service.archive_old_days(rt)
 
     assert await everything(rt) == before
     assert await hot(rt) == []
@@ -80,14 +81,14 @@ async def test_many_events_of_one_moment_move_together(rt: Runtime) -> None:
     async with rt.db.write() as session:
         await insert_rows(session, TABLE, [event(OLD + timedelta(hours=number // 100), number) for number in range(200)])
     before = await everything(rt)
-    assert await archive.archive_day(rt, OLD.date()) == 200
+    assert await service.archive_day(rt, OLD.date()) == 200
     assert await everything(rt) == before
 
 
 async def test_a_click_that_arrives_in_between_is_not_lost(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     """The slice is read, then a late click falls into it before the switch: it must not be deleted unseen."""
     await fill(rt, OLD, 30)
-    switch, late = archive._switch, [event(OLD + timedelta(hours=12), 900)]
+    switch, late = service._commit_slice, [event(OLD + timedelta(hours=12), 900)]
 
     async def interrupted(*given: object) -> None:
         if late:
@@ -95,8 +96,8 @@ async def test_a_click_that_arrives_in_between_is_not_lost(rt: Runtime, monkeypa
                 await insert_rows(session, TABLE, [late.pop()])
         await switch(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(archive, "_switch", interrupted)
-    await archive.archive_old_days(rt)
+    monkeypatch.setattr(service, "_switch", interrupted)
+    await service.archive_old_days(rt)
 
     found = await everything(rt)
     assert len(found) == 31
@@ -108,16 +109,16 @@ async def test_two_archivers_at_once_move_each_event_once(rt: Runtime, monkeypat
     """The second one does all its work between the first one's reading and its switch."""
     await fill(rt, OLD, 90)
     before = await everything(rt)
-    switch, second = archive._switch, [True]
+    switch, second = service._commit_slice, [True]
 
     async def interrupted(*given: object) -> None:
         if second:
             second.pop()
-            await archive.archive_day(rt, OLD.date())
+            await service.archive_day(rt, OLD.date())
         await switch(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(archive, "_switch", interrupted)
-    await archive.archive_day(rt, OLD.date())
+    monkeypatch.setattr(service, "_switch", interrupted)
+    await service.archive_day(rt, OLD.date())
     assert await everything(rt) == before
     assert await hot(rt) == []
 
@@ -137,7 +138,7 @@ async def test_dying_at_any_step_leaves_each_event_in_one_place(rt: Runtime, mon
     await fill(rt, OLD, 100)
     before = await everything(rt)
     holder, _, name = step.rpartition(".")
-    target = {"columns": columns, "archive": archive, "archive.os": os}[holder]
+    target = {"columns": archive_parquet, "archive": service, "archive.os": os}[holder]
     real = getattr(target, name)
     with monkeypatch.context() as patched:
         if name.startswith("_"):
@@ -157,17 +158,17 @@ async def test_dying_at_any_step_leaves_each_event_in_one_place(rt: Runtime, mon
 
             patched.setattr(target, name, fall)
         with pytest.raises(Died):
-            await archive.archive_old_days(rt)
+            await service.archive_old_days(rt)
 
     assert await everything(rt) == before  # at the moment of death
-    await archive.archive_old_days(rt)
-    await archive.merge_day(rt, OLD.date())
+    await service.archive_old_days(rt)
+    await service.merge_day(rt, OLD.date())
     assert await everything(rt) == before  # and when somebody went on
     assert await hot(rt) == []
     assert sum(file.events for file in await files(rt)) == 100
-    await archive.sweep(rt, grace=-1)
+    await service.sweep_files(rt, grace=-1)
     (only,) = await files(rt)
-    assert [path.name for path in archive.directory_of(rt).iterdir() if path.is_file()] == [only.name]
+    assert [path.name for path in service.ensure_directory(rt).iterdir() if path.is_file()] == [only.name]
     assert await everything(rt) == before
 
 
@@ -176,7 +177,7 @@ import asyncio, os, random, signal, sys
 from pathlib import Path
 from refract.analytics import archive
 from refract.core.runtime import running
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 
 async def main():
     archive.SLICE = dict.fromkeys(archive.SLICE, 40)
@@ -199,38 +200,38 @@ async def test_killed_at_random_moments(rt: Runtime) -> None:
         delay = str(0.03 + 0.12 * number)
         child = subprocess.run(  # noqa: ASYNC221 - nothing else runs here
             [sys.executable, "-c", _CHILD, str(rt.settings.data_dir), rt.settings.effective_database_url, delay],
-            capture_output=True, check=False, env={**os.environ, "PYTHONPATH": str(Path(archive.__file__).parents[2])},
+            capture_output=True, check=False, env={**os.environ, "PYTHONPATH": str(Path(service.__file__).parents[2])},
         )  # fmt: skip
         assert child.returncode == -9, child.stderr.decode()
         assert await everything(rt) == before
-    await archive.archive_old_days(rt)
+    await service.archive_old_days(rt)
     assert await hot(rt) == []
     assert await everything(rt) == before
 
 
 async def test_outlived_files_go_and_still_count(rt: Runtime, clock: ManualClock) -> None:
     await fill(rt, OLD, 50)
-    await archive.archive_old_days(rt)
+    await service.archive_old_days(rt)
     clock.advance((rt.settings.archive_days - 12) * 86_400)
-    assert await archive.drop_outlived(rt) == 0
+    assert await service.drop_expired_files(rt) == 0
     clock.advance(86_400)
 
-    assert await archive.drop_outlived(rt) == 1
-    assert await archive.drop_outlived(rt) == 0
+    assert await service.drop_expired_files(rt) == 1
+    assert await service.drop_expired_files(rt) == 0
     assert await archived(rt) == []
     async with rt.db.read() as session:
         assert await session.scalar(select(func.sum(ArchiveFile.events))) == 50
-    await archive.sweep(rt, grace=-1)
-    assert [path for path in archive.directory_of(rt).iterdir() if path.is_file()] == []
+    await service.sweep_files(rt, grace=-1)
+    assert [path for path in service.ensure_directory(rt).iterdir() if path.is_file()] == []
 
 
 @on_sqlite
 async def test_sweeping_spares_what_is_not_ours_and_what_is_young(rt: Runtime) -> None:
-    directory = archive.directory_of(rt)
+    directory = service.ensure_directory(rt)
     (directory / "notes.parquet").write_text("somebody's own")
     (directory / "2026-05-20-1-abcd1234.parquet").write_text("of one who died a moment ago")
-    assert await archive.sweep(rt) == 0
-    assert await archive.sweep(rt, grace=-1) == 1
+    assert await service.sweep_files(rt) == 0
+    assert await service.sweep_files(rt, grace=-1) == 1
     assert [path.name for path in directory.iterdir()] == ["notes.parquet"]
 
 
@@ -238,29 +239,29 @@ async def test_what_was_archived_still_adds_up(rt: Runtime, clock: ManualClock) 
     await stored(rt, [click(42, clock.now(), host=f"192.0.{number}.1") for number in range(30)])
     clock.advance(10 * 86_400)
     await stored(rt, [click(42, clock.now())])
-    assert await archive.archive_old_days(rt) == 30
-    figures = await add_up(rt)
+    assert await service.archive_old_days(rt) == 30
+    figures = await reconcile(rt)
     assert (figures.drift, figures.events, figures.link_events) == ([], 31, 31)
     (only,) = await files(rt)
-    (archive.directory_of(rt) / only.name).unlink()
-    assert (await add_up(rt)).drift == [f"The archive lacks the file {only.name}."]
+    (service.ensure_directory(rt) / only.name).unlink()
+    assert (await reconcile(rt)).drift == [f"The archive lacks the file {only.name}."]
 
 
 @on_sqlite
 async def test_a_missing_file_is_named(rt: Runtime) -> None:
     await fill(rt, OLD, 5)
-    await archive.archive_old_days(rt)
+    await service.archive_old_days(rt)
     (only,) = await files(rt)
-    (archive.directory_of(rt) / only.name).unlink()
-    with pytest.raises(archive.ArchiveMissing, match=only.name):
-        archive.paths_of(archive.directory_of(rt), [only])
+    (service.ensure_directory(rt) / only.name).unlink()
+    with pytest.raises(service.ArchiveMissing, match=only.name):
+        service.require_files(service.ensure_directory(rt), [only])
 
 
 @on_sqlite
 async def test_a_connection_sees_only_what_it_was_given(rt: Runtime, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere.csv"
     elsewhere.write_text("a,b\n1,2\n")
-    with opened(archive.directory_of(rt)) as connection:
+    with open_connection(service.ensure_directory(rt)) as connection:
         for forbidden in (f"SELECT * FROM '{elsewhere}'", "INSTALL httpfs", "LOAD httpfs", "SET memory_limit = '8GB'"):  # noqa: S608
             with pytest.raises(Exception, match=r"(?i)permission|disabled|locked"):
                 connection.execute(forbidden)
@@ -269,13 +270,13 @@ async def test_a_connection_sees_only_what_it_was_given(rt: Runtime, tmp_path: P
 @on_sqlite
 async def test_files_of_an_older_shape_are_read(rt: Runtime) -> None:
     """A column that was added later is empty in the files from before."""
-    directory = archive.directory_of(rt)
+    directory = service.ensure_directory(rt)
     await fill(rt, OLD, 3)
-    await archive.archive_old_days(rt)
+    await service.archive_old_days(rt)
     (new,) = await files(rt)
-    with opened(directory) as connection:
+    with open_connection(directory) as connection:
         path = directory / "2026-05-19-1-00.parquet"
         connection.execute(f"COPY (SELECT * EXCLUDE (system_version) FROM '{directory / new.name}') TO '{path}' (FORMAT parquet)")  # noqa: S608
     rows = read(rt, [new.name, path.name])
     assert len(rows) == 6
-    assert {len(row) for row in rows} == {len(columns.COLUMNS)}
+    assert {len(row) for row in rows} == {len(archive_parquet.COLUMN_TYPES)}

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refract.analytics.cover import State
-from refract.analytics.grains import second_of
-from refract.analytics.stats.calendar import Bucket, Granularity, Range, buckets, range_of, zone_of
-from refract.analytics.stats.errors import InvalidRange, TooManyPoints
+from refract.clicks.rollups.granularity import to_seconds
+from refract.clicks.rollups.state import RollupProgress
+from refract.clicks.stats.calendar import Granularity, SeriesBucket, TimeRange, build_buckets, parse_range, parse_zone
+from refract.clicks.stats.errors import InvalidRange, TooManyPoints
 from refract.identity.errors import UnknownTimeZone
 
 NOW = datetime(2026, 6, 1, 12, 7, tzinfo=UTC)
@@ -22,14 +22,14 @@ ZONES = [
 
 
 def at(text: str) -> int:
-    return second_of(datetime.fromisoformat(text).replace(tzinfo=UTC))
+    return to_seconds(datetime.fromisoformat(text).replace(tzinfo=UTC))
 
 
-def cut(begin: str, end: str, zone: str, granularity: str, state: State | None = None) -> list[Bucket]:
-    return buckets(Range(at(begin), at(end), ZoneInfo(zone)), Granularity(granularity), state or State())
+def cut(begin: str, end: str, zone: str, granularity: str, state: RollupProgress | None = None) -> list[SeriesBucket]:
+    return build_buckets(TimeRange(at(begin), at(end), ZoneInfo(zone)), Granularity(granularity), state or RollupProgress())
 
 
-def starts(found: list[Bucket]) -> list[str]:
+def starts(found: list[SeriesBucket]) -> list[str]:
     return [datetime.fromtimestamp(bucket.begin, UTC).isoformat()[:16] for bucket in found]
 
 
@@ -43,9 +43,9 @@ def starts(found: list[Bucket]) -> list[str]:
 def test_buckets_fill_the_time_and_each_is_one_local_stretch(
     zone: str, granularity: Granularity, begin: int, length: int, fine_from: int
 ) -> None:
-    state = State(quarters_from=fine_from * 86400)
-    asked = Range(begin * 900, (begin + length) * 900, ZoneInfo(zone))
-    found = buckets(asked, granularity, state)
+    state = RollupProgress(quarters_from=fine_from * 86400)
+    asked = TimeRange(begin * 900, (begin + length) * 900, ZoneInfo(zone))
+    found = build_buckets(asked, granularity, state)
 
     assert all(one.end == other.begin for one, other in pairwise(found))
     assert all(bucket.begin < bucket.end for bucket in found)
@@ -108,7 +108,7 @@ def test_weeks_begin_on_monday_and_months_on_the_first() -> None:
 
 
 def test_before_the_oldest_quarters_there_are_utc_days_marked_so() -> None:
-    state = State(quarters_from=at("2026-05-02T00:00"))
+    state = RollupProgress(quarters_from=at("2026-05-02T00:00"))
     found = cut("2026-04-29T19:00", "2026-05-04T22:00", "Asia/Kolkata", "day", state)
     assert starts(found)[:3] == ["2026-04-29T00:00", "2026-04-30T00:00", "2026-05-01T00:00"]
     assert starts(found)[3:] == ["2026-05-02T00:00", "2026-05-02T18:30", "2026-05-03T18:30", "2026-05-04T18:30"]
@@ -117,31 +117,31 @@ def test_before_the_oldest_quarters_there_are_utc_days_marked_so() -> None:
 
 
 def test_before_the_horizon_nothing_is_known() -> None:
-    state = State(quarters_from=at("2026-05-02T00:00"), days_from=at("2025-06-10T00:00"), months_from=at("2024-06-01T00:00"))
+    state = RollupProgress(quarters_from=at("2026-05-02T00:00"), days_from=at("2025-06-10T00:00"), months_from=at("2024-06-01T00:00"))
     days = cut("2025-06-08T00:00", "2025-06-12T00:00", "UTC", "day", state)
-    assert [bucket.blank for bucket in days] == [True, True, False, False]
+    assert [bucket.no_data for bucket in days] == [True, True, False, False]
     weeks = cut("2025-06-02T00:00", "2025-06-16T00:00", "UTC", "week", state)
-    assert [(one, bucket.blank) for one, bucket in zip(starts(weeks), weeks, strict=True)] == [
+    assert [(one, bucket.no_data) for one, bucket in zip(starts(weeks), weeks, strict=True)] == [
         ("2025-06-02T00:00", True), ("2025-06-09T00:00", True), ("2025-06-10T00:00", False),
     ]  # fmt: skip
     months = cut("2024-04-20T00:00", "2024-08-03T00:00", "UTC", "month", state)
     assert starts(months) == ["2024-04-01T00:00", "2024-05-01T00:00", "2024-06-01T00:00", "2024-07-01T00:00", "2024-08-01T00:00"]
-    assert [bucket.blank for bucket in months] == [True, True, False, False, False]
+    assert [bucket.no_data for bucket in months] == [True, True, False, False, False]
     assert months[-1].end == at("2024-09-01T00:00")
 
 
 def test_nothing_said_means_thirty_days_that_end_now() -> None:
-    asked = range_of(None, None, ZoneInfo("Europe/Berlin"), NOW)
+    asked = parse_range(None, None, ZoneInfo("Europe/Berlin"), NOW)
     assert (asked.begin, asked.end) == (at("2026-05-02T22:00"), at("2026-06-01T12:15"))
-    assert len(buckets(asked, Granularity.DAY, State())) == 30
+    assert len(build_buckets(asked, Granularity.DAY, RollupProgress())) == 30
 
 
 def test_dates_mean_their_first_moment_in_the_zone_and_moments_are_rounded_outwards() -> None:
-    asked = range_of(date(2026, 5, 1), date(2026, 5, 2), ZoneInfo("Asia/Kolkata"), NOW)
+    asked = parse_range(date(2026, 5, 1), date(2026, 5, 2), ZoneInfo("Asia/Kolkata"), NOW)
     assert (asked.begin, asked.end) == (at("2026-04-30T18:30"), at("2026-05-01T18:30"))
-    asked = range_of(NOW + timedelta(microseconds=1), NOW + timedelta(minutes=8, microseconds=1), ZoneInfo("UTC"), NOW)
+    asked = parse_range(NOW + timedelta(microseconds=1), NOW + timedelta(minutes=8, microseconds=1), ZoneInfo("UTC"), NOW)
     assert (asked.begin, asked.end) == (at("2026-06-01T12:00"), at("2026-06-01T12:30"))
-    assert asked.before == Range(at("2026-06-01T11:30"), at("2026-06-01T12:00"), ZoneInfo("UTC"))
+    assert asked.previous == TimeRange(at("2026-06-01T11:30"), at("2026-06-01T12:00"), ZoneInfo("UTC"))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_dates_mean_their_first_moment_in_the_zone_and_moments_are_rounded_outwa
 )
 def test_no_time_between(begin: datetime, end: datetime | None) -> None:
     with pytest.raises(InvalidRange):
-        range_of(begin, end, ZoneInfo("Asia/Tokyo"), NOW)
+        parse_range(begin, end, ZoneInfo("Asia/Tokyo"), NOW)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_no_time_between(begin: datetime, end: datetime | None) -> None:
 )
 def test_names_that_are_no_zone(name: str) -> None:
     with pytest.raises(UnknownTimeZone):
-        zone_of(name)
+        parse_zone(name)
 
 
 def test_a_series_does_not_grow_without_bounds() -> None:

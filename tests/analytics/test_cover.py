@@ -3,21 +3,21 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refract.analytics.cover import State, cover
-from refract.analytics.grains import COARSE, DAY, HOUR, MONTH, QUARTER, SECONDS, SIX_HOURS, end_of, start_of
+from refract.clicks.rollups.granularity import COARSE_GRAINS, DAY, GRAIN_SECONDS, HOUR, MONTH, QUARTER, SIX_HOURS, end_of, start_of
+from refract.clicks.rollups.state import RollupProgress, plan_ranges
 
 TODAY = 1_780_272_000  # 2026-06-01
 H = 3600
 
 
-def held(state: State, begin: int, end: int, closed: int) -> list[int]:
+def held(state: RollupProgress, begin: int, end: int, closed: int) -> list[int]:
     """The quarters that the rows of a cover hold, by what each row is: a coarse one holds what is closed and not older than kept."""
     found: list[int] = []
-    for stretch in cover(state, begin, end, closed=closed):
+    for stretch in plan_ranges(state, begin, end, closed=closed):
         at = stretch.begin
         while at < stretch.end:
             last = end_of(stretch.grain, at) if stretch.grain == QUARTER else min(end_of(stretch.grain, at), closed)
-            found += range(at, last, SECONDS[QUARTER])
+            found += range(at, last, GRAIN_SECONDS[QUARTER])
             at = end_of(stretch.grain, at)
     return found
 
@@ -25,45 +25,45 @@ def held(state: State, begin: int, end: int, closed: int) -> list[int]:
 @given(begin=st.integers(-400, 400), length=st.integers(1, 800), closed=st.integers(-100, 100))
 def test_every_quarter_is_held_once(begin: int, length: int, closed: int) -> None:
     first = TODAY + begin * 900
-    assert held(State(), first, first + length * 900, TODAY + closed * H) == list(range(first, first + length * 900, 900))
+    assert held(RollupProgress(), first, first + length * 900, TODAY + closed * H) == list(range(first, first + length * 900, 900))
 
 
 @given(begin=st.integers(0, 96 * 20), length=st.integers(1, 96 * 20))
 def test_what_is_older_is_rounded_outwards_to_days_and_months(begin: int, length: int) -> None:
-    horizon = TODAY + 10 * SECONDS[DAY]
-    state = State(closed_until=TODAY + 100 * SECONDS[DAY], quarters_from=horizon, days_from=TODAY)
+    horizon = TODAY + 10 * GRAIN_SECONDS[DAY]
+    state = RollupProgress(closed_until=TODAY + 100 * GRAIN_SECONDS[DAY], quarters_from=horizon, days_from=TODAY)
     first, last = TODAY + begin * 900, TODAY + (begin + length) * 900
 
     found = held(state, first, last, state.closed_until)
 
     assert found == sorted(set(found))
     assert found[0] == (start_of(DAY, first) if first < horizon else first)
-    assert found[-1] + 900 == (start_of(DAY, last - 1) + SECONDS[DAY] if last <= horizon else last)
+    assert found[-1] + 900 == (start_of(DAY, last - 1) + GRAIN_SECONDS[DAY] if last <= horizon else last)
 
 
 def test_a_day_of_another_time_zone_needs_few_rows() -> None:
     begin = TODAY - 2 * H
-    stretches = cover(State(), begin, begin + 24 * H, closed=TODAY + 100 * H)
+    stretches = plan_ranges(RollupProgress(), begin, begin + 24 * H, closed=TODAY + 100 * H)
 
-    rows = sum((stretch.end - stretch.begin) // SECONDS[stretch.grain] for stretch in stretches)
+    rows = sum((stretch.end - stretch.begin) // GRAIN_SECONDS[stretch.grain] for stretch in stretches)
     assert [stretch.grain for stretch in stretches] == [HOUR, SIX_HOURS, HOUR]
     assert rows == 9
 
 
 def test_the_day_that_is_still_growing_is_read_as_far_as_it_is_closed() -> None:
     now = TODAY + 9 * H
-    assert [stretch.grain for stretch in cover(State(), TODAY - 24 * H, now + H, closed=now)] == [DAY, QUARTER]
+    assert [stretch.grain for stretch in plan_ranges(RollupProgress(), TODAY - 24 * H, now + H, closed=now)] == [DAY, QUARTER]
 
 
 def test_before_the_months_there_is_nothing() -> None:
     month = start_of(MONTH, TODAY)
-    state = State(closed_until=TODAY, quarters_from=month, days_from=month, months_from=month)
-    assert cover(state, 0, month, closed=TODAY) == []
+    state = RollupProgress(closed_until=TODAY, quarters_from=month, days_from=month, months_from=month)
+    assert plan_ranges(state, 0, month, closed=TODAY) == []
 
 
 def test_stretches_begin_and_end_where_clocks_do() -> None:
-    for grain in (QUARTER, *COARSE):
-        for at in (TODAY, TODAY + 12_345, TODAY + 40 * SECONDS[DAY]):
+    for grain in (QUARTER, *COARSE_GRAINS):
+        for at in (TODAY, TODAY + 12_345, TODAY + 40 * GRAIN_SECONDS[DAY]):
             begin = start_of(grain, at)
             assert begin <= at < end_of(grain, begin)
             assert start_of(grain, end_of(grain, begin)) == end_of(grain, begin)

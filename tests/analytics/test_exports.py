@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from refract.analytics import archive
-from refract.analytics.columns import opened
-from refract.analytics.frames import LINK_CLICK, frame
-from refract.analytics.stats import export, raw
-from refract.analytics.stats.export import FIELDS, Exports
-from refract.core.cells import restored
+from refract.clicks.archive import service
+from refract.clicks.archive.parquet import open_connection
+from refract.clicks.spool.format import LINK_CLICK, encode_frame
+from refract.clicks.stats import events, export
+from refract.clicks.stats.export import EXPORT_FIELDS, ExportSlots
 from refract.core.clock import ManualClock
-from refract.core.rows import insert_rows
+from refract.core.csv_safety import unescape_formula
+from refract.core.db.bulk import insert_rows
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from tests import make
@@ -47,7 +47,7 @@ class Asker:
         response = await self.ask(format="parquet", **query)
         assert response.status_code == 200, response.text
         (folder / "got.parquet").write_bytes(response.content)
-        with opened(folder) as connection:
+        with open_connection(folder) as connection:
             found = connection.execute(f"SELECT * FROM '{folder / 'got.parquet'}'")  # noqa: S608 - our own file
             names = [column[0] for column in found.description or ()]
             return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
@@ -78,10 +78,10 @@ def told(rows: list[dict[str, Any]]) -> list[str]:
 
 async def test_old_and_new_clicks_each_once_in_order(asker: Asker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Some days are archived, one has a late click beside its file, the last week is in the database."""
-    monkeypatch.setattr(raw, "PAGE", 17)
-    monkeypatch.setattr(raw, "MOST_AT_ONCE", 12)
+    monkeypatch.setattr(events, "PAGE", 17)
+    monkeypatch.setattr(events, "MOST_AT_ONCE", 12)
     mine = await fill(asker, 22, 300)
-    await archive.archive_old_days(asker.rt)
+    await service.archive_old_days(asker.rt)
     late = event(BEGIN + timedelta(days=2, hours=5), 9_000, asker.link)
     async with asker.rt.db.write() as session:
         await insert_rows(session, TABLE, [late])
@@ -93,18 +93,18 @@ async def test_old_and_new_clicks_each_once_in_order(asker: Asker, monkeypatch: 
     assert [line["at"] for line in lines] == told(mine)
     assert len({line["event_id"] for line in lines}) == len(mine)
     assert {line["link_id"] for line in lines} == {str(asker.link)}
-    assert [restored(line["user_agent"]) for line in lines] == [row["user_agent"] for row in mine]
+    assert [unescape_formula(line["user_agent"]) for line in lines] == [row["user_agent"] for row in mine]
     columns = await asker.parquet(tmp_path, **span)
-    assert list(columns[0]) == list(FIELDS)
+    assert list(columns[0]) == list(EXPORT_FIELDS)
     assert [row["at"] for row in columns] == [row["at"] for row in mine]
     assert [row["event_id"] for row in columns] == [line["event_id"] for line in lines]
     assert [row["latitude"] for row in columns] == [row["latitude"] for row in mine]
-    assert not [path for path in archive.directory_of(asker.rt).iterdir() if path.name.startswith(archive.EXPORTS)]
+    assert not [path for path in service.ensure_directory(asker.rt).iterdir() if path.name.startswith(service.EXPORT_PREFIX)]
 
 
 async def test_the_end_is_not_included_and_moments_are_exact(asker: Asker) -> None:
     mine = await fill(asker, 22, 60)
-    await archive.archive_old_days(asker.rt)
+    await service.archive_old_days(asker.rt)
     for first, last in ((4, 20), (0, 1), (5, len(mine) - 1)):
         begin, end = (told([mine[number]])[0] for number in (first, last))
         assert [line["at"] for line in await asker.csv(from_=begin, to=end)] == told(mine[first:last])
@@ -112,7 +112,7 @@ async def test_the_end_is_not_included_and_moments_are_exact(asker: Asker) -> No
 
 async def test_parts_of_campaigns_are_counted_click_by_click(asker: Asker) -> None:
     mine = await fill(asker, 22, 200)
-    await archive.archive_old_days(asker.rt)
+    await service.archive_old_days(asker.rt)
     people = [row for row in mine if not row["bot"]]
     path = f"/api/v1/links/{asker.link}/stats/sources"
     answer = (await asker.client.get(path, params={"from": "2026-05-01", "to": "2026-06-02"}, headers=asker.headers)).json()
@@ -121,16 +121,16 @@ async def test_parts_of_campaigns_are_counted_click_by_click(asker: Asker) -> No
 
 
 async def test_moving_into_the_archive_in_mid_export_loses_and_repeats_nothing(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raw, "PAGE", 10)
+    monkeypatch.setattr(events, "PAGE", 10)
     mine = await fill(asker, 12, 150)
     found: list[Any] = []
     moved = False
-    async for some in raw.events(asker.rt, asker.link, BEGIN, BEGIN + timedelta(days=30)):
+    async for some in events.iter_events(asker.rt, asker.link, BEGIN, BEGIN + timedelta(days=30)):
         found += some
         if not moved and len(found) > 20:
             moved = True
-            await archive.archive_old_days(asker.rt)
-    assert [row[raw._AT] for row in found] == [row["at"] for row in mine]
+            await service.archive_old_days(asker.rt)
+    assert [row[events._AT_INDEX] for row in found] == [row["at"] for row in mine]
 
 
 @on_sqlite
@@ -141,7 +141,7 @@ async def test_formulas_are_defused_and_hostile_text_stays_text(asker: Asker, cl
     lines = await asker.csv(to="2026-06-02")
     agents = [line["user_agent"] for line in lines]
     assert not [text for text in agents if text.startswith(("=", "+", "-", "@", "\t"))]
-    assert [restored(text) for text in agents] == [row["user_agent"] for row in await asker.parquet(tmp_path, to="2026-06-02")]
+    assert [unescape_formula(text) for text in agents] == [row["user_agent"] for row in await asker.parquet(tmp_path, to="2026-06-02")]
 
 
 @on_sqlite
@@ -149,7 +149,7 @@ async def test_heads_of_exports(asker: Asker) -> None:
     response = await asker.ask()
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
     assert response.headers["content-disposition"].startswith('attachment; filename="clicks-')
-    assert response.text.strip() == ",".join(FIELDS)
+    assert response.text.strip() == ",".join(EXPORT_FIELDS)
     empty = await asker.ask(format="parquet")
     assert empty.headers["content-type"] == "application/vnd.apache.parquet"
     assert empty.content[:4] == b"PAR1"
@@ -158,14 +158,14 @@ async def test_heads_of_exports(asker: Asker) -> None:
 @on_sqlite
 async def test_exports_are_bounded_and_a_missing_file_is_named(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "AT_ONCE", 1)
-    with asker.rt.part(Exports).one():
+    with asker.rt.singleton(ExportSlots).acquire():
         busy = await asker.ask()
     assert (busy.status_code, busy.json()["code"]) == (503, "TOO_MANY_EXPORTS")
     assert (await asker.ask()).status_code == 200
-    assert asker.rt.part(Exports).running == 0
+    assert asker.rt.singleton(ExportSlots).running == 0
     await fill(asker, 1, 5)
-    await archive.archive_old_days(asker.rt)
-    for path in archive.directory_of(asker.rt).glob("*.parquet"):
+    await service.archive_old_days(asker.rt)
+    for path in service.ensure_directory(asker.rt).glob("*.parquet"):
         path.unlink()
     for form in ("parquet", "csv"):  # CSV was 200 with its heading alone, then cut off
         lost = await asker.ask(format=form, from_="2026-05-01", to="2026-06-01")
@@ -178,13 +178,13 @@ async def test_no_address_is_in_a_column_file(rt: Runtime, clock: ManualClock) -
     canary = "203.0.113.199"
     await stored(rt, [click(42, clock.now(), host=canary, agent=f"Mozilla/5.0 Firefox/{number}") for number in range(50)])
     clock.advance(20 * 86_400)
-    await archive.archive_old_days(rt)
-    (only,) = archive.directory_of(rt).glob("*.parquet")
-    with opened(archive.directory_of(rt)) as connection:
+    await service.archive_old_days(rt)
+    (only,) = service.ensure_directory(rt).glob("*.parquet")
+    with open_connection(service.ensure_directory(rt)) as connection:
         rows = connection.execute(f"SELECT * FROM '{only}'").fetchall()  # noqa: S608
     assert len(rows) == 50
     assert canary not in repr(rows)
     assert "203.0.113.0" in repr(rows)
     assert canary.encode() not in only.read_bytes()
     with pytest.raises(ValueError, match="anonymous"):
-        frame(LINK_CLICK, 42, 0, 0, b"\xcb\x00\x71\xc7" * 2, b"", b"", b"")
+        encode_frame(LINK_CLICK, 42, 0, 0, b"\xcb\x00\x71\xc7" * 2, b"", b"", b"")

@@ -8,16 +8,17 @@ from pathlib import Path
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from refract.analytics import closing, salts, stats
-from refract.analytics.cover import State
-from refract.analytics.figures import add_up
-from refract.analytics.frames import ENTRY_CLICK, LINK_CLICK, PREFETCH, PRIVATE
-from refract.analytics.grains import moment_of, second_of
-from refract.analytics.ingest import Ingester
-from refract.analytics.spool import Spool, segment_name
-from refract.analytics.state import state_of
-from refract.analytics.stats import Granularity, Question
-from refract.analytics.stats.rows import FIRST_MOMENT
+from refract.clicks import stats
+from refract.clicks.ingest import salts
+from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.rollups import compaction
+from refract.clicks.rollups.granularity import to_datetime, to_seconds
+from refract.clicks.rollups.state import RollupProgress, load_progress
+from refract.clicks.spool.format import ENTRY_CLICK, LINK_CLICK, PREFETCH, PRIVATE
+from refract.clicks.spool.writer import SpoolWriter, format_segment_name
+from refract.clicks.stats import Granularity, StatsQuery
+from refract.clicks.stats.queries import MIN_CLICK_TIME
+from refract.clicks.verify import reconcile
 from tests.analytics import traffic
 from tests.analytics.traffic import Counted, SaltModel, Sent
 from tests.machine import Machine, run_machine
@@ -60,12 +61,12 @@ class Figures(Machine):
 
     @property
     def now(self) -> int:
-        return second_of(self.clock.now())
+        return to_seconds(self.clock.now())
 
     @rule(clicks=st.lists(CLICK, min_size=1, max_size=40), torn=st.booleans(), copied=st.booleans())
     def happen(self, clicks: list[tuple[int, int, int, int, bytes, bytes, bytes, bytes]], torn: bool, copied: bool) -> None:
         sent = [Sent(self.now - click[0], *click[1:]) for click in clicks]
-        spool = Spool(self.root, node=NODE, segment_bytes=4096)
+        spool = SpoolWriter(self.root, node=NODE, segment_bytes=4096)
         spool.append([click.framed() for click in sent])
         spool.close()
         if torn:
@@ -76,7 +77,7 @@ class Figures(Machine):
             copy = Path(tempfile.mkdtemp(dir=self.rt.settings.data_dir)) / spool.directory.name
             shutil.copytree(spool.directory, copy)
             self.copies.append(copy)
-        assert (spool.directory / segment_name(1)).exists()
+        assert (spool.directory / format_segment_name(1)).exists()
         self.waiting += sent
 
     @rule(anew=st.booleans())
@@ -105,15 +106,15 @@ class Figures(Machine):
 
     @rule()
     def hours_are_closed(self) -> None:
-        self.run(closing.close_hours(self.rt))
+        self.run(compaction.close_hours(self.rt))
 
     @rule()
     def old_figures_go(self) -> None:
-        self.run(closing.drop_old(self.rt))
+        self.run(compaction.drop_expired_rollups(self.rt))
 
     @rule()
     def salts_are_destroyed(self) -> None:
-        self.run(salts.destroy_old(self.rt))
+        self.run(salts.destroy_expired_salts(self.rt))
 
     @precondition(lambda self: self.counted and not self.waiting)
     @rule(seed=st.integers(0, 1 << 30), zone=st.sampled_from(ZONES))
@@ -121,7 +122,7 @@ class Figures(Machine):
         chance = random.Random(seed)
         state = self.run(self._state())
         end = self.now // 900 * 900 + 900
-        first = max(state.quarters_from, FIRST_MOMENT, min(click.at for click in self.counted)) // 900
+        first = max(state.quarters_from, MIN_CLICK_TIME, min(click.at for click in self.counted)) // 900
         edges = sorted(chance.randint(first, max(first, end // 900)) * 900 for _ in range(2))
         ranges = [
             (edges[0], edges[1]),
@@ -132,31 +133,31 @@ class Figures(Machine):
         for target in TARGETS:
             for kind in KINDS:
                 for since, until in ranges:
-                    begin = max(since, FIRST_MOMENT)
+                    begin = max(since, MIN_CLICK_TIME)
                     if begin < until:
                         self._compare_breakdowns(target, kind, begin, until)
-                self._compare_series(target, kind, Question(moment_of(edges[0]), moment_of(end), tz=zone))
-                self._compare_series(target, kind, Question(moment_of(FIRST_MOMENT), moment_of(end), tz=zone))
-                whole = Question(moment_of(FIRST_MOMENT), moment_of(end), Granularity.MONTH, zone)
+                self._compare_series(target, kind, StatsQuery(to_datetime(edges[0]), to_datetime(end), tz=zone))
+                self._compare_series(target, kind, StatsQuery(to_datetime(MIN_CLICK_TIME), to_datetime(end), tz=zone))
+                whole = StatsQuery(to_datetime(MIN_CLICK_TIME), to_datetime(end), Granularity.MONTH, zone)
                 self._compare_series(target, kind, whole)
 
     def _clicks(self, target: int, kind: int, begin: int, end: int) -> list[Counted]:
         mine = [click for click in self.counted if (click.sent.target, click.sent.kind) == (target, kind)]
         return [click for click in mine if begin <= click.at < end]
 
-    def _compare_series(self, target: int, kind: int, asked: Question) -> None:
+    def _compare_series(self, target: int, kind: int, asked: StatsQuery) -> None:
         """Every point that has data holds what happened in it, and together they are the totals."""
         found = self.run(self._stats(target, kind, asked))
         state = self.run(self._state())
-        ends = [*(second_of(point.at) for point in found.series[1:]), second_of(found.end)]
+        ends = [*(to_seconds(point.at) for point in found.series[1:]), to_seconds(found.end)]
         known = [(point, end) for point, end in zip(found.series, ends, strict=True) if not point.no_data]
         for point, end in known:
-            wanted = traffic.counts(self._clicks(target, kind, second_of(point.at), end))
+            wanted = traffic.counts(self._clicks(target, kind, to_seconds(point.at), end))
             assert (point.clicks, point.bots) == (wanted.people, wanted.bots)
-            if second_of(point.at) >= state.days_from:
+            if to_seconds(point.at) >= state.days_from:
                 assert point.uniques == wanted.uniques
         if known:
-            begin, end = second_of(known[0][0].at), known[-1][1]
+            begin, end = to_seconds(known[0][0].at), known[-1][1]
             wanted = traffic.counts(self._clicks(target, kind, begin, end))
             assert (found.totals.clicks, found.totals.bots) == (wanted.people, wanted.bots)
             assert begin < state.days_from or found.totals.uniques == wanted.uniques
@@ -164,7 +165,7 @@ class Figures(Machine):
     def _compare_breakdowns(self, target: int, kind: int, begin: int, end: int) -> None:
         clicks = self._clicks(target, kind, begin, end)
         wanted, people = traffic.breakdowns(clicks, NODE), traffic.counts(clicks).people
-        asked = Question(moment_of(begin), moment_of(end))
+        asked = StatsQuery(to_datetime(begin), to_datetime(end))
         for dimension in stats.DIMENSIONS:
             found = self.run(self._breakdown(target, kind, dimension, asked))
             assert {share.value: share.clicks for share in found.items} == wanted[dimension]
@@ -176,34 +177,34 @@ class Figures(Machine):
         """It reads less than the single questions do, and says the same."""
         for target in TARGETS:
             for kind in KINDS:
-                asked = Question(tz=zone)
+                asked = StatsQuery(tz=zone)
                 found = self.run(self._dashboard(target, kind, asked))
                 assert found.stats == self.run(self._stats(target, kind, asked))
-                begin, end = second_of(found.stats.begin), second_of(found.stats.end)
+                begin, end = to_seconds(found.stats.begin), to_seconds(found.stats.end)
                 wanted = traffic.breakdowns(self._clicks(target, kind, begin, end), NODE)
                 for dimension, shown in found.breakdowns.items():
                     assert {share.value: share.clicks for share in shown.items}.items() <= wanted[dimension].items()
                     assert shown.total == sum(wanted[dimension].values())
 
-    async def _state(self) -> State:
+    async def _state(self) -> RollupProgress:
         async with self.rt.db.read() as session:
-            return await state_of(session)
+            return await load_progress(session)
 
-    async def _stats(self, target: int, kind: int, asked: Question) -> stats.Stats:
+    async def _stats(self, target: int, kind: int, asked: StatsQuery) -> stats.StatsResult:
         async with self.rt.db.read() as session:
-            return await stats.link_stats(session, target, asked, self.clock.now(), kind=kind)
+            return await stats.get_link_stats(session, target, asked, self.clock.now(), kind=kind)
 
-    async def _dashboard(self, target: int, kind: int, asked: Question) -> stats.Dashboard:
+    async def _dashboard(self, target: int, kind: int, asked: StatsQuery) -> stats.LinkDashboard:
         async with self.rt.db.read() as session:
-            return await stats.dashboard(session, target, asked, self.clock.now(), kind=kind)
+            return await stats.get_dashboard(session, target, asked, self.clock.now(), kind=kind)
 
-    async def _breakdown(self, target: int, kind: int, dimension: str, asked: Question) -> stats.Breakdown:
+    async def _breakdown(self, target: int, kind: int, dimension: str, asked: StatsQuery) -> stats.Breakdown:
         async with self.rt.db.read() as session:
-            return await stats.link_breakdown(session, target, dimension, asked, self.clock.now(), limit=1000, kind=kind)
+            return await stats.get_link_breakdown(session, target, dimension, asked, self.clock.now(), limit=1000, kind=kind)
 
     @invariant()
     def nothing_drifts(self) -> None:
-        figures = self.run(add_up(self.rt, self.root))
+        figures = self.run(reconcile(self.rt, self.root))
         assert figures.drift == []
         assert (figures.stored, figures.pending) == (len(self.counted), len(self.waiting))
 

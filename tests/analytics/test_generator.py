@@ -8,19 +8,19 @@ from pathlib import Path
 
 import iptocc
 
-from refract.analytics.agents import Agents
-from refract.analytics.frames import PREFETCH, PRIVATE, clicks
 from refract.analytics.generator import Traffic, frames, visits, write_spool
 from refract.analytics.generator_world import COUNTRIES
-from refract.analytics.spool_reader import Position, pending, spools
+from refract.clicks.ingest.agents import UserAgentParser
+from refract.clicks.spool.format import PREFETCH, PRIVATE, decode_clicks
+from refract.clicks.spool.reader import SpoolPosition, count_pending, list_spools
 
 START = datetime(2026, 3, 2, 7, 20, tzinfo=UTC)
 MONTH = Traffic([11, 22, 33, 44], START, START + timedelta(days=28), 20_000, seed=5)
 
 
 @cache
-def agents() -> Agents:
-    return Agents()
+def agents() -> UserAgentParser:
+    return UserAgentParser()
 
 
 def device_of(agent: bytes) -> str:
@@ -81,11 +81,11 @@ def test_nothing_wanted_gives_nothing() -> None:
 
 def test_frames_are_what_the_engine_writes(tmp_path: Path) -> None:
     few = replace(MONTH, clicks=1_000)
-    read = list(clicks(b"".join(frames(few)), 0))
+    read = list(decode_clicks(b"".join(frames(few)), 0))
     assert [one.time_ns for one in read] == [visit.time_ns for visit in visits(few)]
     assert not any(one.network or one.agent for one in read if one.flags & PRIVATE)
     assert write_spool(tmp_path, few, segment_bytes=16_384) == 1_000
-    (spool,) = spools(tmp_path)
-    assert not spool.live
+    (spool,) = list_spools(tmp_path)
+    assert not spool.is_live
     assert len(spool.segments) > 3
-    assert pending(spool, Position()).clicks == 1_000
+    assert count_pending(spool, SpoolPosition()).clicks == 1_000

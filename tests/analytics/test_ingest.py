@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
-from refract.analytics.figures import Figures, add_up
-from refract.analytics.frames import ENTRY_CLICK, LINK_CLICK, PREFETCH, frame
-from refract.analytics.ingest import Ingester
-from refract.analytics.models import ClickEvent, ClickRollup, SpoolCheckpoint
-from refract.analytics.spool import Spool, segment_name
-from refract.analytics.spool_reader import Batch, Position, SpoolState, acknowledge_damage, only_ingester, spools
+from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.models import ClickEvent, ClickRollup, SpoolCheckpoint
+from refract.clicks.spool.format import ENTRY_CLICK, LINK_CLICK, PREFETCH, encode_frame
+from refract.clicks.spool.reader import SpoolBatch, SpoolPosition, SpoolState, acknowledge_damage, list_spools, lock_ingester
+from refract.clicks.spool.writer import SpoolWriter, format_segment_name
+from refract.clicks.verify import Reconciliation, reconcile
 from refract.core.clock import ManualClock
 from refract.core.errors import StoreUnavailable
 from refract.core.runtime import Runtime
@@ -29,13 +29,13 @@ def root(rt: Runtime) -> Path:
 
 
 def click(rt: Runtime, target: int = LINK, flags: int = 0, kind: int = LINK_CLICK) -> bytes:
-    return frame(
+    return encode_frame(
         kind, target, rt.clock.now_ns(), flags, b"\x0a\x00\x00", b"Mozilla/5.0 Firefox/140.0", b"https://a.example/b", b"utm_source=x"
     )
 
 
-def spool_of(root: Path, *turns: list[bytes], segment_bytes: int = 8 << 20, close: bool = True) -> Spool:
-    spool = Spool(root, node="here", segment_bytes=segment_bytes)
+def spool_of(root: Path, *turns: list[bytes], segment_bytes: int = 8 << 20, close: bool = True) -> SpoolWriter:
+    spool = SpoolWriter(root, node="here", segment_bytes=segment_bytes)
     for turn in turns:
         assert spool.append(turn) == len(turn)
     if close:
@@ -49,8 +49,8 @@ async def totals(rt: Runtime, link: int = LINK) -> tuple[int, int]:
         return (row.total_clicks, row.bot_clicks) if row else (0, 0)
 
 
-async def agree(rt: Runtime, clicks: int) -> Figures:
-    figures = await add_up(rt)
+async def agree(rt: Runtime, clicks: int) -> Reconciliation:
+    figures = await reconcile(rt)
     assert figures.drift == []
     assert (figures.accepted, figures.stored, figures.pending) == (clicks, clicks, 0)
     return figures
@@ -59,7 +59,7 @@ async def agree(rt: Runtime, clicks: int) -> Figures:
 async def test_clicks_become_events_and_totals_and_the_spool_goes(rt: Runtime, root: Path, clock: ManualClock) -> None:
     turns = [[click(rt), click(rt, flags=PREFETCH)], [click(rt, 43), click(rt, 99, kind=ENTRY_CLICK)]]
     spool_of(root, *turns)
-    assert (await add_up(rt)).pending == 4
+    assert (await reconcile(rt)).pending == 4
 
     assert await Ingester(rt).apply_all() == 4
 
@@ -70,7 +70,7 @@ async def test_clicks_become_events_and_totals_and_the_spool_goes(rt: Runtime, r
         event = (await session.scalars(select(ClickEvent).where(ClickEvent.target_id == 43))).one()
         assert (event.at, event.node, event.network, event.referrer_host) == (clock.now(), "here", "10.0.0.0", "a.example")
         assert (await session.get_one(LinkTotals, 43)).last_clicked_at == clock.now()
-    assert spools(root) == []
+    assert list_spools(root) == []
     await agree(rt, 4)
 
 
@@ -85,12 +85,12 @@ async def test_a_living_spool_is_followed_as_it_grows(rt: Runtime, root: Path) -
     spool.close()
     assert await ingester.apply_all() == 0
 
-    assert spools(root) == []
+    assert list_spools(root) == []
     await agree(rt, 6)
 
 
 async def test_many_segments_and_batches_keep_their_order(rt: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refract.analytics.ingest.BATCH", 7)
+    monkeypatch.setattr("refract.clicks.ingest.ingester.BATCH", 7)
     spool_of(root, *[[click(rt) for _ in range(5)] for _ in range(20)], segment_bytes=4096)
 
     assert await Ingester(rt).apply_all() == 100
@@ -100,12 +100,12 @@ async def test_many_segments_and_batches_keep_their_order(rt: Runtime, root: Pat
 
 
 async def test_two_ingesters_at_once_apply_each_click_once(rt: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refract.analytics.ingest.BATCH", 10)
+    monkeypatch.setattr("refract.clicks.ingest.ingester.BATCH", 10)
     for _ in range(3):
         spool_of(root, [click(rt) for _ in range(50)])
     ingesters = [Ingester(rt) for _ in range(2)]
 
-    while spools(root):
+    while list_spools(root):
         results = await asyncio.gather(*(one.apply_all() for one in ingesters), return_exceptions=True)
         assert not [result for result in results if isinstance(result, Exception) and not isinstance(result, FileNotFoundError)]
 
@@ -114,15 +114,15 @@ async def test_two_ingesters_at_once_apply_each_click_once(rt: Runtime, root: Pa
 
 
 async def test_one_directory_has_one_ingester(root: Path) -> None:
-    with only_ingester(root) as first, only_ingester(root) as second:
+    with lock_ingester(root) as first, lock_ingester(root) as second:
         assert (first, second) == (True, False)
-    with only_ingester(root) as again:
+    with lock_ingester(root) as again:
         assert again
 
 
 async def test_a_torn_tail_is_counted_and_is_no_drift(rt: Runtime, root: Path) -> None:
     spool = spool_of(root, [click(rt), click(rt)])
-    path = spool.directory / segment_name(1)
+    path = spool.directory / format_segment_name(1)
     path.write_bytes(path.read_bytes()[:-5])
 
     assert await Ingester(rt).apply_all() == 1
@@ -144,7 +144,7 @@ async def test_damage_is_set_aside_the_rest_is_salvaged_and_the_loss_can_be_ackn
 
     assert await Ingester(rt).apply_all() == 29
 
-    figures = await add_up(rt)
+    figures = await reconcile(rt)
     assert figures.stored == figures.events == 29
     (sentence,) = figures.drift
     assert sentence.startswith("Clicks that could not be read are kept in")
@@ -154,7 +154,7 @@ async def test_damage_is_set_aside_the_rest_is_salvaged_and_the_loss_can_be_ackn
 
     (kept,) = acknowledge_damage(root)
     assert kept.stat().st_size == len(click(rt))
-    figures = await add_up(rt)
+    figures = await reconcile(rt)
     assert (figures.drift, figures.acknowledged) == ([], (len(click(rt)),))
 
 
@@ -180,9 +180,9 @@ class Unlucky(Ingester):
         self.committed = committed
         self.left = 1
 
-    async def _apply(self, spool: SpoolState, position: Position, batch: Batch) -> None:
+    async def _apply(self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch) -> None:
         if not self.left or self.committed:
-            await super()._apply(spool, position, batch)
+            await super()._apply_batch(spool, position, batch)
         if self.left:
             self.left -= 1
             raise StoreUnavailable
@@ -193,8 +193,8 @@ async def test_a_commit_whose_outcome_is_unknown_counts_once(rt: Runtime, root: 
     spool_of(root, [click(rt)] * 5)
     ingester = Unlucky(rt, committed=committed)
 
-    assert await ingester._round() == 1.0
-    await ingester._round()
+    assert await ingester._run_once() == 1.0
+    await ingester._run_once()
 
     assert await totals(rt) == (5, 0)
     await agree(rt, 5)
@@ -230,17 +230,17 @@ async def test_drift_is_named(rt: Runtime, root: Path, spoil: Callable[[], Any],
     async with rt.db.write() as session:
         await session.execute(spoil())
 
-    assert any(drift.startswith(sentence) for drift in (await add_up(rt)).drift)
+    assert any(drift.startswith(sentence) for drift in (await reconcile(rt)).drift)
 
 
 async def test_what_was_not_kept_is_accepted_but_never_stored(rt: Runtime, root: Path) -> None:
     spool = spool_of(root, [click(rt)], close=False)
-    spool.not_kept = 2
-    spool._note()
+    spool.dropped = 2
+    spool._save_dropped()
     spool.close()
     await Ingester(rt).apply_all()
 
-    figures = await add_up(rt)
+    figures = await reconcile(rt)
     assert (figures.accepted, figures.stored, figures.not_kept) == (3, 1, 2)
     assert figures.drift == []
 
@@ -249,9 +249,9 @@ async def test_clicks_wait_while_the_database_is_away(rt: Runtime, root: Path, c
     spool_of(root, [click(rt)])
     ingester = Unlucky(rt, committed=False)
     clock.advance(7)
-    await ingester._round()
+    await ingester._run_once()
     assert b"refract_ingest_lag_seconds 7.0" in rt.metrics.render()
-    await ingester._round()
+    await ingester._run_once()
     assert b"refract_ingest_lag_seconds 0.0" in rt.metrics.render()
     async with rt.db.read() as session:
         assert await session.scalar(select(func.count()).select_from(ClickEvent)) == 1

@@ -11,14 +11,14 @@ import httpx
 import pytest
 from httpx import AsyncClient
 
-from refract.analytics.stats import live
-from refract.analytics.stats.live import Live, Totals, follow
-from refract.app import Application
+from refract.app import WebNode
+from refract.clicks.stats import live
+from refract.clicks.stats.live import LiveTotals, LiveTotalsWatcher, stream_totals
 from refract.core.clock import ManualClock
 from refract.core.errors import StoreUnavailable
-from refract.core.runtime import Runtime, running
-from refract.core.settings import Settings
-from refract.identity import standing
+from refract.core.runtime import Runtime, open_runtime
+from refract.core.settings.model import Settings
+from refract.identity import revocation
 from refract.identity.models import User
 from tests import make
 from tests.analytics.counting import BOT, click, stored
@@ -34,7 +34,7 @@ async def test_the_stream_tells_totals_and_changes(
     rt: Runtime, client: AsyncClient, clock: ManualClock, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock moves by itself whenever somebody waits, so that the minute of a stream takes a moment."""
-    monkeypatch.setattr(standing, "LOOK_SECONDS", 0.0)  # so that only the stream moves it
+    monkeypatch.setattr(revocation, "LOOK_SECONDS", 0.0)  # so that only the stream moves it
     async with rt.db.write() as session:
         link, key = (await make.link(session, rt, ada)).id, await make.key(session, rt, ada)
     await stored(rt, [click(link, clock.now()), click(link, clock.now(), agent=BOT)])
@@ -49,15 +49,15 @@ async def test_the_stream_tells_totals_and_changes(
     assert (first["clicks"], first["bots"]) == (1, 1)
     assert first["last_clicked_at"] == "2026-06-01T12:00:00Z"
     assert response.text.count(": still here") == 3  # every fifteen seconds of a minute
-    assert rt.part(Live).streams == 0
+    assert rt.singleton(LiveTotalsWatcher).stream_count == 0
 
 
 async def test_each_change_is_told_once_to_everybody(rt: Runtime, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "LIFETIME_SECONDS", 1e9)  # the clock runs on while the database stores
-    heard: list[list[Totals]] = [[], []]
+    heard: list[list[LiveTotals]] = [[], []]
 
-    async def listen(into: list[Totals]) -> None:
-        async for totals in follow(rt, 42, lambda: len(into) == 3):
+    async def listen(into: list[LiveTotals]) -> None:
+        async for totals in stream_totals(rt, 42, lambda: len(into) == 3):
             if totals is not None:
                 into.append(totals)  # noqa: PERF401 - others look at it meanwhile
 
@@ -74,15 +74,15 @@ async def test_each_change_is_told_once_to_everybody(rt: Runtime, clock: ManualC
 
 @on_sqlite
 async def test_a_hundred_watchers_ask_the_database_no_more_than_one(rt: Runtime, clock: ManualClock) -> None:
-    watched = rt.part(Live)
+    watched = rt.singleton(LiveTotalsWatcher)
     with ExitStack() as watching:
         for number in range(100):
-            watching.enter_context(watched.watching(number % 7))
+            watching.enter_context(watched.watch(number % 7))
         for second in range(1, 4):
-            await asyncio.gather(*(watched.totals(number % 7) for number in range(100)))
-            assert watched.questions == second
+            await asyncio.gather(*(watched.get_totals(number % 7) for number in range(100)))
+            assert watched.query_count == second
             clock.advance(1)
-    assert watched.streams == 0
+    assert watched.stream_count == 0
 
 
 @on_sqlite
@@ -90,7 +90,7 @@ async def test_streams_are_bounded(rt: Runtime, client: AsyncClient, ada: User, 
     async with rt.db.write() as session:
         link, key = (await make.link(session, rt, ada)).id, await make.key(session, rt, ada)
     monkeypatch.setattr(live, "MOST_STREAMS", 1)
-    with rt.part(Live).watching(link):
+    with rt.singleton(LiveTotalsWatcher).watch(link):
         response = await client.get(f"/api/v1/links/{link}/stats/live", headers=by_key(key))
     assert (response.status_code, response.json()["code"]) == (503, "TOO_MANY_STREAMS")
     assert "retry-after" in response.headers
@@ -98,8 +98,8 @@ async def test_streams_are_bounded(rt: Runtime, client: AsyncClient, ada: User, 
 
 @on_sqlite
 async def test_a_database_that_is_away_is_waited_for(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = rt.part(Live)
-    real, away = watched._look, [True, True]
+    watched = rt.singleton(LiveTotalsWatcher)
+    real, away = watched._poll, [True, True]
 
     async def look() -> None:
         if away:
@@ -108,18 +108,18 @@ async def test_a_database_that_is_away_is_waited_for(rt: Runtime, monkeypatch: p
         await real()
 
     monkeypatch.setattr(watched, "_look", look)
-    told = [totals async for totals in follow(rt, 42, lambda: not away)]
-    assert told == [Totals()]
+    told = [totals async for totals in stream_totals(rt, 42, lambda: not away)]
+    assert told == [LiveTotals()]
 
 
 @on_sqlite
 async def test_the_stream_ends_when_the_process_stops(
-    app: Application, rt: Runtime, client: AsyncClient, ada: User, clock: ManualClock
+    app: WebNode, rt: Runtime, client: AsyncClient, ada: User, clock: ManualClock
 ) -> None:
     async with rt.db.write() as session:
         link, key = (await make.link(session, rt, ada)).id, await make.key(session, rt, ada)
     before = clock.monotonic()
-    app.stopping()
+    app.start_draining()
     response = await client.get(f"/api/v1/links/{link}/stats/live", headers=by_key(key))
     assert response.status_code == 200
     assert clock.monotonic() - before < 5
@@ -134,7 +134,7 @@ async def streaming(url: str, key: str) -> AsyncIterator[AsyncIterator[str]]:
 
 async def test_a_click_shows_within_seconds_on_a_real_server_and_drain_ends_the_stream(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as served:
-        async with running(Settings(data_dir=tmp_path / "data")) as rt, rt.db.write() as session:
+        async with open_runtime(Settings(data_dir=tmp_path / "data")) as rt, rt.db.write() as session:
             ada = await make.person(session, rt)
             made, key = await make.link(session, rt, ada, name="seen"), await make.key(session, rt, ada)
         async with streaming(f"{served.url}/api/v1/links/{made.id}/stats/live", key) as lines, asyncio.timeout(15):

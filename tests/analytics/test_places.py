@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from refract.analytics.countries import NAMES, name_of
-from refract.analytics.places import LOOK_SECONDS, NOWHERE, Place, Places
+from refract.clicks.countries import COUNTRY_NAMES, get_country_name
+from refract.clicks.ingest.places import REFRESH_INTERVAL, UNKNOWN_PLACE, GeoPlace, PlaceLookup
 from refract.core.clock import ManualClock
 from tests.analytics.mmdb import write_mmdb
 
@@ -19,7 +19,7 @@ NESTED = {
     "location": {"latitude": 52.5, "longitude": 13.4, "accuracy_radius": 10},
 }
 FLAT = {"country_code": "DE", "city": "Berlin", "latitude": 52.5, "longitude": 13.4, "state1": "Berlin"}
-KNOWN = Place("DE", "Germany", "Berlin", 52.5, 13.4)
+KNOWN = GeoPlace("DE", "Germany", "Berlin", 52.5, 13.4)
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "places.mmdb"
 
 
-def looked(file: Path | None, clock: ManualClock) -> Places:
-    places = Places(file, clock)
+def looked(file: Path | None, clock: ManualClock) -> PlaceLookup:
+    places = PlaceLookup(file, clock)
     places.refresh()
     return places
 
@@ -36,9 +36,9 @@ def looked(file: Path | None, clock: ManualClock) -> Places:
 def test_out_of_the_box_the_country_is_known(clock: ManualClock) -> None:
     places = looked(None, clock)
 
-    assert places[b"\x08\x08\x08"] == Place("US", "United States")
-    assert places[b"\x20\x01\x48\x60\x48\x60"] == Place("US", "United States")
-    assert places[b"\x0a\x00\x00"] == places[b""] == NOWHERE
+    assert places[b"\x08\x08\x08"] == GeoPlace("US", "United States")
+    assert places[b"\x20\x01\x48\x60\x48\x60"] == GeoPlace("US", "United States")
+    assert places[b"\x0a\x00\x00"] == places[b""] == UNKNOWN_PLACE
 
 
 @pytest.mark.parametrize("record", [NESTED, FLAT])
@@ -48,27 +48,27 @@ def test_both_layouts_say_the_same(file: Path, clock: ManualClock, record: dict[
     places = looked(file, clock)
 
     assert places[BERLIN] == places[b"\x20\x01\x0d\xb8\x00\x00"] == KNOWN
-    assert places[b"\x01\x02\x03"] == NOWHERE
+    assert places[b"\x01\x02\x03"] == UNKNOWN_PLACE
 
 
 @pytest.mark.parametrize(
     ("record", "place"),
     [
-        ({"country": {"iso_code": "FR"}}, Place("FR", "France")),
-        ({"registered_country": {"iso_code": "FR", "names": {"en": "France"}}}, Place("FR", "France")),
-        ({"country_code": "FR", "country": "France"}, Place("FR", "France")),
-        ({"country": "FR"}, Place("FR", "France")),
-        ({"country": "FR", "country_name": "La France", "city": "Paris"}, Place("FR", "La France", "Paris")),
-        ({"country_code": "FR", "latitude": "48.8", "longitude": "2.3"}, Place("FR", "France", None, 48.8, 2.3)),
-        ({"country_code": "FR", "latitude": 148.8, "longitude": 2.3}, Place("FR", "France")),
-        ({"country_code": "FR", "city": "x" * 200}, Place("FR", "France", "x" * 100)),
-        ({"country_code": "FRA"}, NOWHERE),
-        ({"country": {"iso_code": 7}}, NOWHERE),
-        ({"asn": 13335}, NOWHERE),
-        ("only a word", NOWHERE),
+        ({"country": {"iso_code": "FR"}}, GeoPlace("FR", "France")),
+        ({"registered_country": {"iso_code": "FR", "names": {"en": "France"}}}, GeoPlace("FR", "France")),
+        ({"country_code": "FR", "country": "France"}, GeoPlace("FR", "France")),
+        ({"country": "FR"}, GeoPlace("FR", "France")),
+        ({"country": "FR", "country_name": "La France", "city": "Paris"}, GeoPlace("FR", "La France", "Paris")),
+        ({"country_code": "FR", "latitude": "48.8", "longitude": "2.3"}, GeoPlace("FR", "France", None, 48.8, 2.3)),
+        ({"country_code": "FR", "latitude": 148.8, "longitude": 2.3}, GeoPlace("FR", "France")),
+        ({"country_code": "FR", "city": "x" * 200}, GeoPlace("FR", "France", "x" * 100)),
+        ({"country_code": "FRA"}, UNKNOWN_PLACE),
+        ({"country": {"iso_code": 7}}, UNKNOWN_PLACE),
+        ({"asn": 13335}, UNKNOWN_PLACE),
+        ("only a word", UNKNOWN_PLACE),
     ],
 )
-def test_every_layout_that_is_met_is_read(file: Path, clock: ManualClock, record: Any, place: Place) -> None:
+def test_every_layout_that_is_met_is_read(file: Path, clock: ManualClock, record: Any, place: GeoPlace) -> None:
     write_mmdb(file, {"81.2.69.0/24": record})
 
     assert looked(file, clock)[BERLIN] == place
@@ -80,7 +80,7 @@ def test_an_ipv4_file_knows_nothing_of_ipv6(file: Path, clock: ManualClock) -> N
     places = looked(file, clock)
 
     assert places[BERLIN] == KNOWN
-    assert places[b"\x20\x01\x0d\xb8\x00\x00"] == NOWHERE
+    assert places[b"\x20\x01\x0d\xb8\x00\x00"] == UNKNOWN_PLACE
 
 
 @pytest.mark.parametrize("in_place", [True, False])
@@ -93,7 +93,7 @@ def test_a_replaced_file_is_noticed(file: Path, clock: ManualClock, in_place: bo
     write_mmdb(new, {"81.2.69.0/24": NESTED | {"city": {"names": {"en": "Potsdam"}}}})
     new.rename(file)
     assert not places.refresh()  # it is not looked for at every click
-    clock.advance(LOOK_SECONDS)
+    clock.advance(REFRESH_INTERVAL)
 
     assert places.refresh()
     assert places[BERLIN].city == "Potsdam"
@@ -118,15 +118,15 @@ def test_a_broken_file_is_warned_of_once_and_answers_unknown(file: Path, clock: 
 
     with capture_logs() as logs:
         for _ in range(3):
-            clock.advance(LOOK_SECONDS)
+            clock.advance(REFRESH_INTERVAL)
             places.refresh()
-            assert places[BERLIN] == NOWHERE
+            assert places[BERLIN] == UNKNOWN_PLACE
 
     warnings = [line for line in logs if line["log_level"] == "warning"]
     assert [line["event"] for line in warnings] == ["places_unknown"]
 
     write_mmdb(file, {"81.2.69.0/24": FLAT})
-    clock.advance(LOOK_SECONDS)
+    clock.advance(REFRESH_INTERVAL)
     places.refresh()
     assert places[BERLIN] == KNOWN
 
@@ -140,7 +140,7 @@ def test_a_file_that_shrinks_while_it_is_read_harms_nobody(file: Path, clock: Ma
 
 
 def test_countries_have_names() -> None:
-    assert len(NAMES) == 250
-    assert all(len(code) == 2 and name for code, name in NAMES.items())
-    assert name_of("CI") == "Côte d’Ivoire"
-    assert name_of("XX") is None
+    assert len(COUNTRY_NAMES) == 250
+    assert all(len(code) == 2 and name for code, name in COUNTRY_NAMES.items())
+    assert get_country_name("CI") == "Côte d’Ivoire"
+    assert get_country_name("XX") is None

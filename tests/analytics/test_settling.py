@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from refract.analytics import closing, edges, settling, stats
-from refract.analytics.edges import QUARTERS, Part, Quarter
-from refract.analytics.grains import DAY, second_of
-from refract.analytics.models import ClickRollup
-from refract.analytics.sketches import Sketch
-from refract.analytics.state import hold, move, state_of
-from refract.analytics.stats import Question
+from refract.clicks import stats
+from refract.clicks.models import ClickRollup
+from refract.clicks.rollups import compaction, day_cumulatives, finalization
+from refract.clicks.rollups.day_cumulatives import QUARTERS_PER_DAY, DayPart, QuarterHour
+from refract.clicks.rollups.granularity import DAY, to_seconds
+from refract.clicks.rollups.sketches import VisitorSketch
+from refract.clicks.rollups.state import load_progress, lock_progress, save_progress
+from refract.clicks.stats import StatsQuery
 from refract.core.clock import ManualClock
-from refract.core.db import count_statements
+from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from tests import make
@@ -30,41 +31,41 @@ HERE = "Asia/Kolkata"
 
 
 def _stored(visitors: set[int]) -> bytes | None:
-    sketch = Sketch()
+    sketch = VisitorSketch()
     for visitor in visitors:
         sketch.update(visitor)
-    return sketch.write() if visitors else None
+    return sketch.to_bytes() if visitors else None
 
 
 def _encoded(day: Counted) -> bytes:
-    return edges.encode(Quarter(number, people, bots, _stored(who)) for number, (people, bots, who) in day.items())
+    return day_cumulatives.encode_day(QuarterHour(number, people, bots, _stored(who)) for number, (people, bots, who) in day.items())
 
 
-def _by_hand(day: Counted, begin: int, end: int) -> Part:
+def _by_hand(day: Counted, begin: int, end: int) -> DayPart:
     some = [quarter for number, quarter in day.items() if begin <= number < end]
     everybody = set().union(*(who for _, _, who in some))
-    return Part(sum(people for people, _, _ in some), sum(bots for _, bots, _ in some), len(everybody))
+    return DayPart(sum(people for people, _, _ in some), sum(bots for _, bots, _ in some), len(everybody))
 
 
 QUARTER = st.tuples(st.integers(0, 10_000), st.integers(0, 10_000), st.sets(st.integers(0, 40), max_size=8))
 
 
-@given(day=st.dictionaries(st.integers(0, QUARTERS - 1), QUARTER, max_size=12), at=st.integers(0, QUARTERS))
+@given(day=st.dictionaries(st.integers(0, QUARTERS_PER_DAY - 1), QUARTER, max_size=12), at=st.integers(0, QUARTERS_PER_DAY))
 def test_either_end_of_a_day_is_what_its_quarters_add_up_to(day: Counted, at: int) -> None:
     data = _encoded(day)
 
-    assert edges.before(data, at) == _by_hand(day, 0, at)
-    assert edges.after(data, at) == _by_hand(day, at, QUARTERS)
+    assert day_cumulatives.read_before(data, at) == _by_hand(day, 0, at)
+    assert day_cumulatives.read_after(data, at) == _by_hand(day, at, QUARTERS_PER_DAY)
 
 
 def test_ends_of_a_day_with_many_visitors_are_counted_closely_and_below_a_thousand_exactly() -> None:
     chance = random.Random(3)
-    day = {number: (900, 3, {chance.randrange(12_000) for _ in range(900 if number % 3 else 20)}) for number in range(QUARTERS)}
+    day = {number: (900, 3, {chance.randrange(12_000) for _ in range(900 if number % 3 else 20)}) for number in range(QUARTERS_PER_DAY)}
     data = _encoded(day)
-    for at in range(QUARTERS + 1):
+    for at in range(QUARTERS_PER_DAY + 1):
         for found, exact in (
-            (edges.before(data, at).uniques, _by_hand(day, 0, at).uniques),
-            (edges.after(data, at).uniques, _by_hand(day, at, QUARTERS).uniques),
+            (day_cumulatives.read_before(data, at).uniques, _by_hand(day, 0, at).uniques),
+            (day_cumulatives.read_after(data, at).uniques, _by_hand(day, at, QUARTERS_PER_DAY).uniques),
         ):
             assert found == exact if exact < 1_000 else abs(found - exact) < 0.03 * exact  # the standard error is 0.8 %
 
@@ -75,18 +76,18 @@ async def link(rt: Runtime, clock: ManualClock, ada: User) -> int:
         link = (await make.link(session, rt, ada)).id
     clock.advance((NOW - clock.now()).total_seconds())
     chance = random.Random(8)
-    times = [second_of(NOW) - chance.randrange(9 * 86_400) for _ in range(150)]
+    times = [to_seconds(NOW) - chance.randrange(9 * 86_400) for _ in range(150)]
     await stored(rt, [click(link, datetime.fromtimestamp(at, UTC), host=f"203.0.{at % 9}.1") for at in times])
-    await closing.close_hours(rt)
+    await compaction.close_hours(rt)
     return link
 
 
 async def _asked(rt: Runtime, link: int) -> tuple[list[Any], int]:
     """The series of two weeks in India, and how many questions it took."""
     questions: list[str] = []
-    stop = count_statements(rt.db.reading_engine, questions.append)
+    stop = count_statements(rt.db.read_engine, questions.append)
     async with rt.db.read() as session:
-        found = await stats.link_stats(session, link, Question(moment("2026-06-06T18:30:00Z"), NOW, tz=HERE, compare=True), NOW)
+        found = await stats.get_link_stats(session, link, StatsQuery(moment("2026-06-06T18:30:00Z"), NOW, tz=HERE, compare=True), NOW)
     stop()
     return found.series, len([one for one in questions if one.lstrip().upper().startswith("SELECT")])
 
@@ -108,9 +109,9 @@ async def test_clicks_that_come_late_are_seen_before_their_day_is_settled_again(
         await stored(rt, [click(link, moment("2026-06-14T19:10:00Z"), host=host)])
         await _agrees(rt, link, (await _asked(rt, link))[0])
     async with rt.db.read() as session:
-        assert (await state_of(session)).settled_until == second_of(moment("2026-06-14T00:00:00Z"))
+        assert (await load_progress(session)).settled_until == to_seconds(moment("2026-06-14T00:00:00Z"))
 
-    await closing.close_hours(rt)
+    await compaction.close_hours(rt)
 
     series, questions = await _asked(rt, link)
     await _agrees(rt, link, series)
@@ -120,11 +121,11 @@ async def test_clicks_that_come_late_are_seen_before_their_day_is_settled_again(
 async def test_edges_of_fewer_clicks_than_there_are_say_nothing(rt: Runtime, link: int) -> None:
     """As when a process of an older version adds a late click, and does not know that days are settled."""
     async with rt.db.read() as session:
-        before = await state_of(session)
+        before = await load_progress(session)
     await stored(rt, [click(link, moment("2026-06-14T19:10:00Z"), host="192.0.2.1")])
     async with rt.db.write() as session:
-        now = await hold(session)
-        await move(session, replace(now, settled_until=before.settled_until, settled_target=before.settled_target))
+        now = await lock_progress(session)
+        await save_progress(session, replace(now, settled_until=before.settled_until, settled_target=before.settled_target))
 
     series, questions = await _asked(rt, link)
 
@@ -133,16 +134,16 @@ async def test_edges_of_fewer_clicks_than_there_are_say_nothing(rt: Runtime, lin
 
 
 async def test_all_days_that_are_over_are_settled_in_slices(rt: Runtime, link: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "SLICE", 2)
+    monkeypatch.setattr(finalization, "SLICE", 2)
     await stored(rt, [click(target, moment("2026-06-15T01:00:00Z")) for target in range(1, 6)])
 
-    assert await settling.settle_days(rt) >= 3
+    assert await finalization.finalize_days(rt) >= 3
 
     async with rt.db.read() as session:
-        state = await state_of(session)
+        state = await load_progress(session)
         days = (await session.scalars(select(ClickRollup).where(ClickRollup.grain == DAY))).all()
-    assert state.settled_until == second_of(NOW.replace(hour=0, minute=0))
+    assert state.settled_until == to_seconds(NOW.replace(hour=0, minute=0))
     for row in days:
-        over = second_of(row.start) < state.settled_until
+        over = to_seconds(row.start) < state.settled_until
         assert (row.settled_clicks, row.edges is not None) == ((row.people + row.bots, True) if over else (None, False))
-    assert await settling.settle_days(rt) == 0
+    assert await finalization.finalize_days(rt) == 0

@@ -9,47 +9,47 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refract.analytics.frames import (
+from refract.clicks.spool.format import (
     ENTRY_CLICK,
     LINK_CLICK,
-    MOST_FRAME,
+    MAX_FRAME_BYTES,
     PAGE_VIEW,
     PREFETCH,
     PRIVATE,
-    SEGMENT_HEAD,
-    Broken,
+    SEGMENT_HEADER_BYTES,
+    BrokenFrame,
     Click,
-    clicks,
-    frame,
+    decode_clicks,
+    encode_frame,
 )
-from refract.analytics.spool import Spool, Turn, segment_name
-from refract.analytics.spool_reader import (
-    Batch,
-    Pending,
-    Position,
+from refract.clicks.spool.reader import (
+    PendingClicks,
+    SpoolBatch,
+    SpoolPosition,
     SpoolState,
-    look_at,
-    not_kept,
-    only_ingester,
-    pending,
+    count_dropped,
+    count_pending,
+    inspect_spool,
+    list_quarantined,
+    list_spools,
+    lock_ingester,
+    quarantine_damage,
     read_batch,
     remove_finished,
-    remove_unborn,
-    set_aside,
-    spools,
-    what_was_set_aside,
+    remove_temp_spools,
 )
+from refract.clicks.spool.writer import SpoolWriter, TurnBuffer, format_segment_name
 from tests.services_plugin import ABSENT
 
 
 def a_frame(target: int, agent: bytes = b"Mozilla/5.0") -> bytes:
-    return frame(LINK_CLICK, target, 1_700_000_000_000_000_000 + target, 0, b"\x01\x02\x03", agent, b"https://news.example/x", b"")
+    return encode_frame(LINK_CLICK, target, 1_700_000_000_000_000_000 + target, 0, b"\x01\x02\x03", agent, b"https://news.example/x", b"")
 
 
-def everything(spool: SpoolState, limit: int = 7) -> tuple[list[Click], list[Batch], Position]:
+def everything(spool: SpoolState, limit: int = 7) -> tuple[list[Click], list[SpoolBatch], SpoolPosition]:
     got: list[Click] = []
-    noted: list[Batch] = []
-    position = Position()
+    noted: list[SpoolBatch] = []
+    position = SpoolPosition()
     while True:
         batch = read_batch(spool, position, limit)
         got += batch.clicks
@@ -61,11 +61,11 @@ def everything(spool: SpoolState, limit: int = 7) -> tuple[list[Click], list[Bat
 
 
 def written(root: Path, number: int, segment_bytes: int = 1 << 20) -> SpoolState:
-    spool = Spool(root, node="n1", segment_bytes=segment_bytes)
+    spool = SpoolWriter(root, node="n1", segment_bytes=segment_bytes)
     for target in range(1, number + 1):
         assert spool.append([a_frame(target)]) == 1
     spool.close()
-    return look_at(spool.directory)
+    return inspect_spool(spool.directory)
 
 
 octets = st.binary(max_size=60)
@@ -83,11 +83,11 @@ octets = st.binary(max_size=60)
 def test_a_frame_says_what_was_put_in_and_no_more(
     kind: int, target: int, time_ns: int, network: bytes, agent: bytes, referrer: bytes, query: bytes
 ) -> None:
-    data = frame(kind, target, time_ns, PREFETCH, network, agent, referrer, query)
+    data = encode_frame(kind, target, time_ns, PREFETCH, network, agent, referrer, query)
 
-    (click,) = clicks(data, 100)
+    (click,) = decode_clicks(data, 100)
 
-    assert len(data) <= MOST_FRAME
+    assert len(data) <= MAX_FRAME_BYTES
     assert click == Click(100, kind, PREFETCH, target, time_ns, network, agent[:512], click.referrer, click.campaign)
     assert click.referrer == referrer.split(b"?")[0].split(b"#")[0][:2048]
 
@@ -95,7 +95,7 @@ def test_a_frame_says_what_was_put_in_and_no_more(
 def test_only_the_five_campaign_words_of_a_query_are_kept() -> None:
     query = b"token=secret&utm_source=mail&utm_id=7&x=utm_medium=no&utm_medium=e&utm_campaign=%C3%A4&utm_term=t&utm_content=c&UTM_source=z"
 
-    (click,) = clicks(frame(LINK_CLICK, 1, 1, 0, b"", b"", b"", query), 0)
+    (click,) = decode_clicks(encode_frame(LINK_CLICK, 1, 1, 0, b"", b"", b"", query), 0)
 
     assert click.campaign == b"utm_source=mail&utm_medium=e&utm_campaign=%C3%A4&utm_term=t&utm_content=c"
 
@@ -103,15 +103,15 @@ def test_only_the_five_campaign_words_of_a_query_are_kept() -> None:
 def test_a_campaign_too_long_to_keep_costs_nothing_but_itself() -> None:
     query = b"utm_source=" + b"x" * 5000 + b"&utm_medium=mail"
 
-    (click,) = clicks(frame(LINK_CLICK, 1, 1, 0, b"", b"", b"", query), 0)
+    (click,) = decode_clicks(encode_frame(LINK_CLICK, 1, 1, 0, b"", b"", b"", query), 0)
 
     assert click.campaign == b"utm_medium=mail"
 
 
 def test_whoever_asked_not_to_be_tracked_leaves_time_and_target_alone() -> None:
-    data = frame(LINK_CLICK, 5, 9, PRIVATE, b"\x01\x02\x03", b"agent", b"https://from.example", b"utm_source=mail")
+    data = encode_frame(LINK_CLICK, 5, 9, PRIVATE, b"\x01\x02\x03", b"agent", b"https://from.example", b"utm_source=mail")
 
-    (click,) = clicks(data, 0)
+    (click,) = decode_clicks(data, 0)
 
     assert click == Click(0, LINK_CLICK, PRIVATE, 5, 9, b"", b"", b"", b"")
     assert not any(word in data for word in (b"agent", b"mail", b"from"))
@@ -119,7 +119,7 @@ def test_whoever_asked_not_to_be_tracked_leaves_time_and_target_alone() -> None:
 
 def test_an_address_that_is_not_anonymous_cannot_be_kept() -> None:
     with pytest.raises(ValueError, match="anonymous"):
-        frame(LINK_CLICK, 1, 1, 0, bytes(16), b"", b"", b"")
+        encode_frame(LINK_CLICK, 1, 1, 0, bytes(16), b"", b"", b"")
 
 
 @given(at=st.integers(0, 10**6), bit=st.integers(0, 7))
@@ -134,8 +134,8 @@ def test_a_flipped_bit_never_passes_for_a_click(at: int, bit: int) -> None:
 
     got: list[Click] = []
     try:
-        got.extend(clicks(bytes(data), 0))
-    except Broken as broken:
+        got.extend(decode_clicks(bytes(data), 0))
+    except BrokenFrame as broken:
         assert broken.offset == sum(map(len, frames[:sound]))  # noqa: PT017 - a flipped bit may also go unnoticed as a short tail
 
     assert [click.target for click in got] == [1, 2, 3][:sound]
@@ -149,8 +149,8 @@ def test_clicks_come_back_in_order_across_segments(tmp_path: Path) -> None:
     assert [click.target for click in got] == list(range(1, 51))
     assert noted == []
     assert len(spool.segments) > 5
-    assert position == Position(spool.segments[-1] + 1)
-    assert all((spool.directory / segment_name(n)).stat().st_size <= 500 for n in spool.segments)
+    assert position == SpoolPosition(spool.segments[-1] + 1)
+    assert all((spool.directory / format_segment_name(n)).stat().st_size <= 500 for n in spool.segments)
 
 
 def test_files_are_private(tmp_path: Path) -> None:
@@ -163,51 +163,51 @@ def test_files_are_private(tmp_path: Path) -> None:
 
 def test_every_start_has_its_own_spool(tmp_path: Path) -> None:
     assert written(tmp_path, 1).id != written(tmp_path, 1).id
-    assert len(spools(tmp_path)) == 2
+    assert len(list_spools(tmp_path)) == 2
 
 
 def test_a_writer_is_live_until_it_lets_go(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, node="here")
-    assert look_at(spool.directory).live
-    assert look_at(spool.directory).live  # asking does not change the answer
+    spool = SpoolWriter(tmp_path, node="here")
+    assert inspect_spool(spool.directory).is_live
+    assert inspect_spool(spool.directory).is_live  # asking does not change the answer
 
     spool.close()
 
-    state = look_at(spool.directory)
-    assert (state.live, state.node, state.id) == (False, "here", spool.id)
+    state = inspect_spool(spool.directory)
+    assert (state.is_live, state.node, state.id) == (False, "here", spool.id)
 
 
 def test_an_unfinished_frame_of_a_live_writer_is_waited_for(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, node="n")
+    spool = SpoolWriter(tmp_path, node="n")
     spool.append([a_frame(1)])
-    path = spool.directory / segment_name(1)
+    path = spool.directory / format_segment_name(1)
     whole = a_frame(2)
     with path.open("ab") as file:
         file.write(whole[:30])
 
-    got, noted, position = everything(look_at(spool.directory))
+    got, noted, position = everything(inspect_spool(spool.directory))
     assert ([click.target for click in got], noted) == ([1], [])
 
     with path.open("ab") as file:
         file.write(whole[30:])
-    assert [click.target for click in read_batch(look_at(spool.directory), position, 9).clicks] == [2]
+    assert [click.target for click in read_batch(inspect_spool(spool.directory), position, 9).clicks] == [2]
     spool.close()
 
 
 def test_a_dead_writers_tail_may_be_torn_at_any_byte(tmp_path: Path) -> None:
     spool = written(tmp_path, 3)
-    path = spool.directory / segment_name(1)
+    path = spool.directory / format_segment_name(1)
     content = path.read_bytes()
     size = len(a_frame(1))
 
-    for cut in range(SEGMENT_HEAD, len(content)):
+    for cut in range(SEGMENT_HEADER_BYTES, len(content)):
         path.write_bytes(content[:cut])
         got, noted, position = everything(spool)
-        whole = (cut - SEGMENT_HEAD) // size
+        whole = (cut - SEGMENT_HEADER_BYTES) // size
         assert [click.target for click in got] == [1, 2, 3][:whole]
-        assert sum(batch.torn for batch in noted) == (cut - SEGMENT_HEAD) % size
+        assert sum(batch.torn for batch in noted) == (cut - SEGMENT_HEADER_BYTES) % size
         assert all(batch.damage is None for batch in noted)
-        assert position == Position(2)
+        assert position == SpoolPosition(2)
 
 
 @settings(deadline=None, max_examples=60)
@@ -216,52 +216,52 @@ def test_damage_is_named_and_hides_nothing_before_or_behind_it(
     tmp_path_factory: pytest.TempPathFactory, at: int, bit: int, limit: int
 ) -> None:
     spool = written(tmp_path_factory.mktemp("spool"), 20, segment_bytes=700)
-    path = spool.directory / segment_name(2)
+    path = spool.directory / format_segment_name(2)
     content = bytearray(path.read_bytes())
     at %= len(content)
     content[at] ^= 1 << bit
     path.write_bytes(bytes(content))
     size = len(a_frame(1))
-    per_segment = (len(content) - SEGMENT_HEAD) // size
-    sound = max(0, (at - SEGMENT_HEAD) // size)
-    lost = {per_segment + sound + 1} if at >= SEGMENT_HEAD else set(range(per_segment + 1, 2 * per_segment + 1))
+    per_segment = (len(content) - SEGMENT_HEADER_BYTES) // size
+    sound = max(0, (at - SEGMENT_HEADER_BYTES) // size)
+    lost = {per_segment + sound + 1} if at >= SEGMENT_HEADER_BYTES else set(range(per_segment + 1, 2 * per_segment + 1))
 
     got, (note,), _ = everything(spool, limit)
 
     assert [click.target for click in got] == [n for n in range(1, 21) if n not in lost]
     assert note.damage is not None
-    assert note.damage == ((2, SEGMENT_HEAD + sound * size, size) if at >= SEGMENT_HEAD else (2, 0, len(content)))
+    assert note.damage == ((2, SEGMENT_HEADER_BYTES + sound * size, size) if at >= SEGMENT_HEADER_BYTES else (2, 0, len(content)))
 
 
 def test_damage_set_aside_outlives_the_spool(tmp_path: Path) -> None:
     spool = written(tmp_path, 3)
-    path = spool.directory / segment_name(1)
+    path = spool.directory / format_segment_name(1)
     content = path.read_bytes()
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     _, (note,), position = everything(spool)
     assert note.damage is not None
 
-    set_aside(spool, note.damage)
-    kept = set_aside(spool, note.damage)
+    quarantine_damage(spool, note.damage)
+    kept = quarantine_damage(spool, note.damage)
     assert remove_finished(spool, position)
 
-    assert what_was_set_aside(tmp_path) == [kept]
+    assert list_quarantined(tmp_path) == [kept]
     assert kept.read_bytes()[:-1] == a_frame(3)[:-1]
-    assert spools(tmp_path) == []
+    assert list_spools(tmp_path) == []
 
 
 def test_damage_under_a_live_writer_is_told_once_the_segment_is_final(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, node="n", segment_bytes=300)
+    spool = SpoolWriter(tmp_path, node="n", segment_bytes=300)
     spool.append([a_frame(1)])
-    path = spool.directory / segment_name(1)
+    path = spool.directory / format_segment_name(1)
     content = path.read_bytes()
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
 
-    assert everything(look_at(spool.directory))[:2] == ([], [])
+    assert everything(inspect_spool(spool.directory))[:2] == ([], [])
 
     for target in range(2, 8):
         spool.append([a_frame(target)])
-    got, (note,), _ = everything(look_at(spool.directory))
+    got, (note,), _ = everything(inspect_spool(spool.directory))
     assert note.damage is not None
     assert [click.target for click in got][-1] == 7
     spool.close()
@@ -269,8 +269,8 @@ def test_damage_under_a_live_writer_is_told_once_the_segment_is_final(tmp_path: 
 
 def test_a_file_of_another_spool_is_not_read_as_ours(tmp_path: Path) -> None:
     one, other = written(tmp_path, 2), written(tmp_path, 3)
-    content = (other.directory / segment_name(1)).read_bytes()
-    (one.directory / segment_name(1)).write_bytes(content)
+    content = (other.directory / format_segment_name(1)).read_bytes()
+    (one.directory / format_segment_name(1)).write_bytes(content)
 
     got, (note,), _ = everything(one)
 
@@ -281,26 +281,26 @@ def test_a_file_of_another_spool_is_not_read_as_ours(tmp_path: Path) -> None:
 def test_pending_is_what_lies_behind_the_position(tmp_path: Path) -> None:
     spool = written(tmp_path, 20, segment_bytes=700)
     size = len(a_frame(1))
-    first = read_batch(spool, Position(), 3)
+    first = read_batch(spool, SpoolPosition(), 3)
 
-    assert pending(spool, Position()) == Pending(20 * size, 20)
-    assert pending(spool, first.next) == Pending(17 * size, 17)
-    assert pending(spool, everything(spool)[2]) == Pending(0, 0)
+    assert count_pending(spool, SpoolPosition()) == PendingClicks(20 * size, 20)
+    assert count_pending(spool, first.next) == PendingClicks(17 * size, 17)
+    assert count_pending(spool, everything(spool)[2]) == PendingClicks(0, 0)
 
 
 def test_finished_segments_go_and_a_live_spool_stays(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, node="n", segment_bytes=300)
+    spool = SpoolWriter(tmp_path, node="n", segment_bytes=300)
     for target in range(9):
         spool.append([a_frame(target)])
-    state = look_at(spool.directory)
+    state = inspect_spool(spool.directory)
     _, _, position = everything(state)
 
     assert not remove_finished(state, position)
-    assert look_at(spool.directory).segments == (state.segments[-1],)
+    assert inspect_spool(spool.directory).segments == (state.segments[-1],)
 
     spool.append([a_frame(99)])
     spool.close()
-    state = look_at(spool.directory)
+    state = inspect_spool(spool.directory)
     batch = read_batch(state, position, 10)
     assert [click.target for click in batch.clicks] == [99]
     while batch.next != position:
@@ -311,9 +311,9 @@ def test_finished_segments_go_and_a_live_spool_stays(tmp_path: Path) -> None:
 
 
 def test_one_ingester_per_directory(tmp_path: Path) -> None:
-    with only_ingester(tmp_path) as first, only_ingester(tmp_path) as second:
+    with lock_ingester(tmp_path) as first, lock_ingester(tmp_path) as second:
         assert (first, second) == (True, False)
-    with only_ingester(tmp_path) as third:
+    with lock_ingester(tmp_path) as third:
         assert third
 
 
@@ -322,31 +322,31 @@ def test_leftovers_of_a_process_that_never_had_a_spool_are_removed(tmp_path: Pat
     leftover.mkdir()
     (leftover / "lock").touch()
 
-    assert spools(tmp_path) == []
-    remove_unborn(tmp_path)
+    assert list_spools(tmp_path) == []
+    remove_temp_spools(tmp_path)
 
     assert not leftover.exists()
 
 
 async def test_a_turn_writes_before_it_answers(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, node="n")
+    spool = SpoolWriter(tmp_path, node="n")
     seen: list[tuple[bytes, int]] = []
     scheduled: list[object] = []
 
     class Wire:
         def write(self, data: bytes) -> None:
-            seen.append((data, len(everything(look_at(spool.directory))[0])))
+            seen.append((data, len(everything(inspect_spool(spool.directory))[0])))
 
         def close(self) -> None:
             seen.append((b"closed", -1))
 
-    turn = Turn(spool, scheduled.append, ending=b"!")
+    turn = TurnBuffer(spool, scheduled.append, ending=b"!")
     wire = Wire()
     for target in (1, 2):
         turn.frames.append(a_frame(target))
-        turn.answer(wire, b"to %d" % target)
-    turn.answer(wire, None)
-    kept = turn.keep(a_frame(3))
+        turn.add_response(wire, b"to %d" % target)
+    turn.add_response(wire, None)
+    kept = turn.add_click(a_frame(3))
     assert (len(scheduled), seen, kept.done()) == (2, [], False)
 
     turn.commit()
@@ -358,7 +358,7 @@ async def test_a_turn_writes_before_it_answers(tmp_path: Path) -> None:
 
 
 async def test_a_broken_connection_does_not_take_its_neighbours_answer(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, node="n")
+    spool = SpoolWriter(tmp_path, node="n")
     seen: list[bytes] = []
 
     class Wire:
@@ -372,9 +372,9 @@ async def test_a_broken_connection_does_not_take_its_neighbours_answer(tmp_path:
 
         def close(self) -> None: ...
 
-    turn = Turn(spool, lambda _commit: None)
-    turn.answer(Wire(broken=True), b"lost ")
-    turn.answer(Wire(broken=False), b"sent ")
+    turn = TurnBuffer(spool, lambda _commit: None)
+    turn.add_response(Wire(broken=True), b"lost ")
+    turn.add_response(Wire(broken=False), b"sent ")
 
     turn.commit()
 
@@ -390,8 +390,8 @@ def run(code: str, *arguments: object) -> subprocess.Popen[str]:
 WRITER = """
 import sys
 from pathlib import Path
-from refract.analytics.frames import frame
-from refract.analytics.spool import Spool
+from refract.clicks.spool.format import frame
+from refract.clicks.spool.writer import Spool
 
 spool = Spool(Path(sys.argv[1]), node="n", segment_bytes=4096, sync=sys.argv[2])
 number = 0
@@ -414,10 +414,10 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, sync: str
         rest = process.stdout.read().split("\n")[:-1]
     acknowledged = int(rest[-1]) if rest else acknowledged
 
-    (spool,) = spools(tmp_path)
+    (spool,) = list_spools(tmp_path)
     got, noted, _ = everything(spool, 1000)
 
-    assert not spool.live
+    assert not spool.is_live
     assert [click.target for click in got] == list(range(len(got)))
     assert len(got) >= acknowledged
     assert all(batch.damage is None for batch in noted)
@@ -426,8 +426,8 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, sync: str
 FULL = """
 import resource, sys
 from pathlib import Path
-from refract.analytics.frames import frame
-from refract.analytics.spool import Spool
+from refract.clicks.spool.format import frame
+from refract.clicks.spool.writer import Spool
 
 def turn(first, number):
     return spool.append([frame(1, n, 1, 0, b"", b"x" * 100, b"", b"") for n in range(first, first + number)])
@@ -452,7 +452,7 @@ def test_a_full_disk_costs_whole_clicks_and_says_how_many(tmp_path: Path) -> Non
     out, _ = process.communicate(timeout=30)
     first, second, third, fourth, kept, lost, problem, after = out.strip().split(",")
 
-    (spool,) = spools(tmp_path)
+    (spool,) = list_spools(tmp_path)
     got, noted, position = everything(spool)
 
     assert (first, third, fourth, problem, after) == ("3", "0", "2", "File too large", "None")
@@ -460,18 +460,18 @@ def test_a_full_disk_costs_whole_clicks_and_says_how_many(tmp_path: Path) -> Non
     assert [click.target for click in got] == [*range(3 + int(second)), 28, 29]
     assert noted == []
     assert (int(kept), int(lost)) == (len(got), 30 - len(got))
-    assert not_kept(tmp_path) == int(lost)
+    assert count_dropped(tmp_path) == int(lost)
 
     remove_finished(spool, position)
-    assert spools(tmp_path) == []
-    assert not_kept(tmp_path) == int(lost)
+    assert list_spools(tmp_path) == []
+    assert count_dropped(tmp_path) == int(lost)
 
 
 SMALL_DISK = """
 import os, sys
 from pathlib import Path
-from refract.analytics.frames import frame
-from refract.analytics.spool import Spool
+from refract.clicks.spool.format import frame
+from refract.clicks.spool.writer import Spool
 
 root = Path(sys.argv[1])
 spool = Spool(root, node="n", segment_bytes=16384)
@@ -503,7 +503,7 @@ def test_clicks_are_kept_again_once_the_disk_has_room(tmp_path: Path) -> None:
 QUIET_ON_A_SMALL_DISK = """
 import sys
 from pathlib import Path
-from refract.analytics.spool import LEAST_ROOM, Spool
+from refract.clicks.spool.writer import LEAST_ROOM, Spool
 
 root = Path(sys.argv[1])
 spool = Spool(root, node="n")
@@ -526,21 +526,21 @@ def test_a_full_disk_is_noticed_before_anybody_comes(tmp_path: Path) -> None:
 def test_a_spool_that_cannot_begin_counts_and_begins_later(tmp_path: Path) -> None:
     blocked = tmp_path / "spool"
     blocked.write_text("in the way")
-    spool = Spool(blocked, node="n")
+    spool = SpoolWriter(blocked, node="n")
 
     assert spool.append([a_frame(1), a_frame(2)]) == 0
-    assert (spool.not_kept, spool.problem) == (2, "File exists")
+    assert (spool.dropped, spool.last_error) == (2, "File exists")
 
     blocked.unlink()
     assert spool.append([a_frame(3)]) == 1
-    assert not_kept(blocked) == 2
-    assert [click.target for click in everything(look_at(spool.directory))[0]] == [3]
+    assert count_dropped(blocked) == 2
+    assert [click.target for click in everything(inspect_spool(spool.directory))[0]] == [3]
     spool.close()
 
 
 def test_a_last_frame_whose_length_has_changed_is_damage_and_not_a_torn_tail(tmp_path: Path) -> None:
     spool = written(tmp_path, 3)
-    path = spool.directory / segment_name(1)
+    path = spool.directory / format_segment_name(1)
     size = len(a_frame(1))
     content = bytearray(path.read_bytes())
     content[-size] ^= 0x80

@@ -9,7 +9,7 @@ import pytest
 from httpx import AsyncClient
 
 from refract.analytics.generator import Traffic, frames
-from refract.analytics.models import ClickEvent
+from refract.clicks.models import ClickEvent
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User

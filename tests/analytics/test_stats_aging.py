@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from refract.analytics import closing
-from refract.analytics.models import ClickEvent
-from refract.analytics.state import hold, move
+from refract.clicks.models import ClickEvent
+from refract.clicks.rollups import compaction
+from refract.clicks.rollups.state import lock_progress, save_progress
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
@@ -25,16 +25,16 @@ async def world(rt: Runtime, clock: ManualClock, client: AsyncClient, ada: User,
 
 async def test_closing_hours_changes_no_figure(world: World, clock: ManualClock, monkeypatch: Any) -> None:
     """Asked in the middle of a day, in the middle of an hour's closing, and with a click that comes after it."""
-    monkeypatch.setattr(closing, "SLICE", 1)
+    monkeypatch.setattr(compaction, "SLICE", 1)
     chance = random.Random(5)
     link, others = world.ids[0], world.of(*world.ids[:3])
     for number in range(6):
         async with world.rt.db.write() as session:  # one slice alone: some links are an hour ahead of the others
-            state = await hold(session)
-            await move(session, await closing._close_some(session, state, int(clock.now().timestamp()) // 3600 * 3600))
+            state = await lock_progress(session)
+            await save_progress(session, await compaction._close_batch(session, state, int(clock.now().timestamp()) // 3600 * 3600))
         agrees(await world.ask("/stats", **asked_at_random(chance)), others)
         if number == 3:
-            await closing.close_hours(world.rt)
+            await compaction.close_hours(world.rt)
             await stored(world.rt, [click(link, moment("2026-03-27T11:22:33Z"), host="192.0.2.77")])
             await world.look()
             others = world.of(*world.ids[:3])
@@ -47,8 +47,8 @@ async def test_closing_hours_changes_no_figure(world: World, clock: ManualClock,
 
 async def _age(rt: Runtime, clock: ManualClock, days: float) -> None:
     clock.advance(days * 86_400)
-    await closing.close_hours(rt)
-    await closing.drop_old(rt)
+    await compaction.close_hours(rt)
+    await compaction.drop_expired_rollups(rt)
 
 
 def _day(events: list[ClickEvent], at: datetime, length: timedelta = timedelta(days=1)) -> tuple[int, int, int]:

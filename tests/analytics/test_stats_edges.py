@@ -9,14 +9,14 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import Table, event, text
 
-from refract.analytics import stats
-from refract.analytics.frames import LINK_CLICK
-from refract.analytics.grains import DAY, HOUR, QUARTER, SECONDS, moment_of
-from refract.analytics.models import ClickRollup, RollupState
-from refract.analytics.stats import Question, raw
+from refract.clicks import stats
+from refract.clicks.models import ClickRollup, RollupState
+from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, HOUR, QUARTER, to_datetime
+from refract.clicks.spool.format import LINK_CLICK
+from refract.clicks.stats import StatsQuery, events
 from refract.core.clock import ManualClock
-from refract.core.db import count_statements
-from refract.core.rows import insert_rows
+from refract.core.db.bulk import insert_rows
+from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service as links
@@ -92,13 +92,13 @@ async def test_a_public_link_shows_its_figures_to_those_it_is_shared_with(
 async def fill(rt: Runtime, link_ids: list[int], days: int) -> None:
     """Roll-ups of some days, every hour and quarter of them, as if all hours were closed."""
     now = int(rt.clock.now().timestamp())
-    today = now // SECONDS[DAY] * SECONDS[DAY]
+    today = now // GRAIN_SECONDS[DAY] * GRAIN_SECONDS[DAY]
     rows = [
         {
             "target_id": link,
             "kind": LINK_CLICK,
             "grain": grain,
-            "start": moment_of(start),
+            "start": to_datetime(start),
             "people": 2,
             "bots": 1,
             "private": 0,
@@ -106,10 +106,10 @@ async def fill(rt: Runtime, link_ids: list[int], days: int) -> None:
         }
         for link in link_ids
         for grain in (QUARTER, HOUR, DAY)
-        for start in range(today - days * SECONDS[DAY], now, SECONDS[grain])
+        for start in range(today - days * GRAIN_SECONDS[DAY], now, GRAIN_SECONDS[grain])
     ]
-    state = {"id": 1, "turn": 1, "closed_until": moment_of(now // 3600 * 3600), "closed_target": -1, "outlived": 0}
-    state |= dict.fromkeys(("quarters_from", "days_from", "months_from"), moment_of(0))
+    state = {"id": 1, "turn": 1, "closed_until": to_datetime(now // 3600 * 3600), "closed_target": -1, "outlived": 0}
+    state |= dict.fromkeys(("quarters_from", "days_from", "months_from"), to_datetime(0))
     async with rt.db.write() as session:
         await insert_rows(session, cast("Table", ClickRollup.__table__), rows)
         await insert_rows(session, cast("Table", RollupState.__table__), [state])
@@ -123,7 +123,7 @@ async def test_a_dashboard_takes_few_questions_at_any_size(rt: Runtime, ada: Use
 
     async def questions(*calls: Any) -> int:
         asked: list[str] = []
-        stop = count_statements(rt.db.reading_engine, asked.append)
+        stop = count_statements(rt.db.read_engine, asked.append)
         for call in calls:
             async with rt.db.read() as session:
                 await call(session)
@@ -131,13 +131,13 @@ async def test_a_dashboard_takes_few_questions_at_any_size(rt: Runtime, ada: Use
         return len([one for one in asked if one.lstrip().upper().startswith("SELECT")])
 
     for zone in ("UTC", "Asia/Kolkata"):
-        asked = Question(tz=zone, compare=True)
+        asked = StatsQuery(tz=zone, compare=True)
         assert await questions(
-            lambda session: stats.demand_stats(session, who, some[0]),
-            lambda session, asked=asked: stats.dashboard(session, some[0], asked, now),
+            lambda session: stats.require_stats_access(session, who, some[0]),
+            lambda session, asked=asked: stats.get_dashboard(session, some[0], asked, now),
         ) <= 6  # fmt: skip
-        assert await questions(lambda session, asked=asked: stats.overview(session, ada.id, asked, now)) == 2
-        assert await questions(lambda session, asked=asked: stats.overview_breakdown(session, ada.id, "countries", asked, now)) == 2
+        assert await questions(lambda session, asked=asked: stats.get_overview(session, ada.id, asked, now)) == 2
+        assert await questions(lambda session, asked=asked: stats.get_overview_breakdown(session, ada.id, "countries", asked, now)) == 2
 
 
 BIG = {"click_rollups", "click_events"}
@@ -161,15 +161,15 @@ async def test_no_question_walks_along_a_whole_table(rt: Runtime, clock: ManualC
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
         seen.append((statement, parameters))
 
-    event.listen(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
+    event.listen(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
     now = clock.now()
     for zone in ("UTC", "Asia/Kolkata"):
         async with rt.db.read() as looking:
-            await stats.dashboard(looking, links_of_hers[0], Question(now - timedelta(days=5), tz=zone), now)
+            await stats.get_dashboard(looking, links_of_hers[0], StatsQuery(now - timedelta(days=5), tz=zone), now)
         async with rt.db.read() as looking:
-            await stats.overview(looking, ada.id, Question(now - timedelta(days=5), tz=zone), now)
-    _ = [some async for some in raw.events(rt, 7, now - timedelta(hours=3), now)]
-    event.remove(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
+            await stats.get_overview(looking, ada.id, StatsQuery(now - timedelta(days=5), tz=zone), now)
+    _ = [some async for some in events.iter_events(rt, 7, now - timedelta(hours=3), now)]
+    event.remove(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
     looked = [(statement, given) for statement, given in seen if any(name in statement for name in BIG)]
     assert len(looked) >= 5
     faults = {statement: found for statement, given in looked if (found := await _faults(rt, statement, given))}
@@ -177,7 +177,7 @@ async def test_no_question_walks_along_a_whole_table(rt: Runtime, clock: ManualC
 
 
 async def _faults(rt: Runtime, statement: str, parameters: Any) -> list[str]:
-    async with rt.db.reading_engine.connect() as connection:
+    async with rt.db.read_engine.connect() as connection:
         if rt.db.dialect == "sqlite":
             plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
             return [line for line in (str(row.detail) for row in plan) if re.match(rf"SCAN ({'|'.join(BIG)})", line)]

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from refract.analytics import stream
-from refract.analytics.consume import IDLE_MS, TEND_SECONDS, Consumer, Entry
-from refract.analytics.figures import add_up
-from refract.analytics.frames import LINK_CLICK, frame
-from refract.analytics.ingest import Ingester
-from refract.analytics.ship import ASK_LOST_SECONDS, Shipper
-from refract.analytics.spool import Spool
-from refract.analytics.spool_reader import Position, SpoolState, only_ingester, spools
+from refract.clicks.ingest import stream
+from refract.clicks.ingest.consumer import CLAIM_IDLE_MS, MAINTENANCE_INTERVAL, StreamConsumer, StreamEntry
+from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.ingest.shipper import LOST_POLL_INTERVAL, SpoolShipper
+from refract.clicks.spool.format import LINK_CLICK, encode_frame
+from refract.clicks.spool.reader import SpoolPosition, SpoolState, list_spools, lock_ingester
+from refract.clicks.spool.writer import SpoolWriter
+from refract.clicks.verify import reconcile
 from refract.core.clock import ManualClock
-from refract.core.redis import AWAY_SECONDS, Redis, RedisAway
+from refract.core.redis import RETRY_INTERVAL, RedisAway, RedisClient
 from refract.core.runtime import Runtime
 from tools.servers import Redis as RedisServer
 
@@ -26,44 +26,44 @@ one_database = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 class Fleet:
     """A node that ships and consumers that store, on a clock that only the test moves."""
 
-    def __init__(self, rt: Runtime, clock: ManualClock, redis: Redis, server: RedisServer) -> None:
+    def __init__(self, rt: Runtime, clock: ManualClock, redis: RedisClient, server: RedisServer) -> None:
         self.rt = rt
         self.clock = clock
         self.redis = redis
         self.server = server
         self.root = rt.settings.effective_spool_dir
-        self.shipper = Shipper(rt, redis)
+        self.shipper = SpoolShipper(rt, redis)
         self.accepted = 0
 
-    def consumer(self) -> Consumer:
-        return Consumer(self.rt, self.redis, Ingester(self.rt))
+    def consumer(self) -> StreamConsumer:
+        return StreamConsumer(self.rt, self.redis, Ingester(self.rt))
 
-    def clicks(self, number: int, spool: Spool) -> None:
-        made = [frame(LINK_CLICK, 42, self.rt.clock.now_ns(), 0, b"\x0a\x00\x00", b"Mozilla/5.0", b"", b"") for _ in range(number)]
+    def clicks(self, number: int, spool: SpoolWriter) -> None:
+        made = [encode_frame(LINK_CLICK, 42, self.rt.clock.now_ns(), 0, b"\x0a\x00\x00", b"Mozilla/5.0", b"", b"") for _ in range(number)]
         assert spool.append(made) == number
         self.accepted += number
 
-    def spool(self, **more: Any) -> Spool:
-        return Spool(self.root, node="here", **more)
+    def spool(self, **more: Any) -> SpoolWriter:
+        return SpoolWriter(self.root, node="here", **more)
 
     async def ship(self) -> int:
-        self.clock.advance(ASK_LOST_SECONDS)
+        self.clock.advance(LOST_POLL_INTERVAL)
         return await self.shipper.ship_all()
 
     async def settled(self) -> None:
         """Everything that was accepted is stored, once, and the node has nothing left."""
-        figures = await add_up(self.rt)
+        figures = await reconcile(self.rt)
         assert figures.drift == []
         assert (figures.accepted, figures.stored, figures.pending) == (self.accepted, self.accepted, 0)
         await self.ship()
-        await self.consumer().round(10)  # that its writer is gone, and nothing more will come
+        await self.consumer().run_once(10)  # that its writer is gone, and nothing more will come
         await self.ship()
-        assert spools(self.root) == []
+        assert list_spools(self.root) == []
 
 
 @pytest.fixture
 async def fleet(rt: Runtime, clock: ManualClock, redis_server: RedisServer) -> AsyncIterator[Fleet]:
-    redis = Redis(redis_server.url, monotonic=clock.monotonic)
+    redis = RedisClient(redis_server.url, monotonic=clock.monotonic)
     yield Fleet(rt, clock, redis, redis_server)
     await redis.close()
 
@@ -74,11 +74,11 @@ async def test_clicks_of_several_segments_and_turns_arrive_once(fleet: Fleet) ->
     for number in (1, 70, 3, 150):
         fleet.clicks(number, spool)
         await fleet.ship()
-    assert await consumer.round(10) == fleet.accepted
+    assert await consumer.run_once(10) == fleet.accepted
     fleet.clicks(5, spool)
     spool.close()
     await fleet.ship()
-    assert await consumer.round(10) == 5
+    assert await consumer.run_once(10) == 5
 
     await fleet.settled()
 
@@ -90,12 +90,12 @@ async def test_a_segment_stays_until_the_database_has_it(fleet: Fleet) -> None:
     fleet.clicks(100, spool)
     spool.close()
     await fleet.ship()
-    assert await stream.length(fleet.redis) > 0
-    before = spools(fleet.root)[0].segments
+    assert await stream.get_length(fleet.redis) > 0
+    before = list_spools(fleet.root)[0].segments
     await fleet.ship()
-    assert spools(fleet.root)[0].segments == before  # accepted by the stream, and kept all the same
+    assert list_spools(fleet.root)[0].segments == before  # accepted by the stream, and kept all the same
 
-    await fleet.consumer().round(10)
+    await fleet.consumer().run_once(10)
     await fleet.ship()
     await fleet.settled()
 
@@ -106,15 +106,15 @@ async def test_a_redis_that_forgets_everything_is_told_again(fleet: Fleet) -> No
     consumer = fleet.consumer()
     fleet.clicks(10, spool)
     await fleet.ship()
-    await consumer.round(10)
+    await consumer.run_once(10)
     fleet.clicks(20, spool)
     await fleet.ship()
-    await fleet.redis.ask("FLUSHALL")
+    await fleet.redis.execute("FLUSHALL")
     assert await fleet.ship() == 20
     with pytest.raises(RedisAway):
-        await consumer.round(10)  # its group is gone too
-    consumer._begun = False  # as `run` has it after that
-    assert await consumer.round(10) == 20
+        await consumer.run_once(10)  # its group is gone too
+    consumer._group_created = False  # as `run` has it after that
+    assert await consumer.run_once(10) == 20
 
     spool.close()
     await fleet.settled()
@@ -126,13 +126,13 @@ async def test_a_batch_that_is_sent_twice_is_stored_once(fleet: Fleet) -> None:
     fleet.clicks(10, spool)
     await fleet.ship()
     fleet.clicks(10, spool)
-    fleet.shipper = Shipper(fleet.rt, fleet.redis)  # the first died, and nobody knows what it sent
+    fleet.shipper = SpoolShipper(fleet.rt, fleet.redis)  # the first died, and nobody knows what it sent
     await fleet.ship()
-    assert await stream.length(fleet.redis) == 2
+    assert await stream.get_length(fleet.redis) == 2
 
     consumer = fleet.consumer()
-    await consumer.round(10)
-    assert await consumer.round(10) == 0
+    await consumer.run_once(10)
+    assert await consumer.run_once(10) == 0
     spool.close()
     await fleet.settled()
 
@@ -144,12 +144,14 @@ async def test_batches_that_overtake_each_other_wait_for_their_turn(fleet: Fleet
         fleet.clicks(number, spool)
         await fleet.ship()
     first, second = fleet.consumer(), fleet.consumer()
-    await stream.begin(fleet.redis)
-    taken = await fleet.redis.ask("XREADGROUP", "GROUP", stream.GROUP, first._name, "COUNT", 1, "STREAMS", stream.STREAM, ">")
-    assert await second.round(10) == 0  # it has the second and the third
-    entries = await first._understood(taken[0][1])
-    assert await first._store(entries) == 3
-    assert await second.round(10) == 9
+    await stream.create_group(fleet.redis)
+    taken = await fleet.redis.execute(
+        "XREADGROUP", "GROUP", stream.CONSUMER_GROUP, first._name, "COUNT", 1, "STREAMS", stream.STREAM_KEY, ">"
+    )
+    assert await second.run_once(10) == 0  # it has the second and the third
+    entries = await first._parse_entries(taken[0][1])
+    assert await first._store_entries(entries) == 3
+    assert await second.run_once(10) == 9
 
     spool.close()
     await fleet.settled()
@@ -162,22 +164,22 @@ async def test_what_was_lost_and_sent_again_is_stored_before_what_overtook_it(fl
     for _ in range(20):
         fleet.clicks(5, spool)
         await fleet.ship()
-    await fleet.redis.ask("FLUSHALL")
+    await fleet.redis.execute("FLUSHALL")
     for _ in range(20):
         fleet.clicks(5, spool)
         await fleet.shipper.ship_all()
     await fleet.ship()
     asked = 0
-    original = Ingester.checkpoint
+    original = Ingester.load_checkpoint
 
-    async def counting(self: Ingester, of: SpoolState) -> Position:
+    async def counting(self: Ingester, of: SpoolState) -> SpoolPosition:
         nonlocal asked
         asked += 1
         return await original(self, of)
 
     monkeypatch.setattr(Ingester, "checkpoint", counting)
     consumer = fleet.consumer()
-    assert await consumer.round(10) == 200
+    assert await consumer.run_once(10) == 200
     assert asked <= 2
 
     spool.close()
@@ -186,15 +188,15 @@ async def test_what_was_lost_and_sent_again_is_stored_before_what_overtook_it(fl
 
 @one_database
 async def test_what_a_dead_consumer_had_another_takes_over(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refract.analytics.consume.IDLE_MS", 1)
-    assert IDLE_MS > 1
+    monkeypatch.setattr("refract.clicks.ingest.consumer.IDLE_MS", 1)
+    assert CLAIM_IDLE_MS > 1
     spool = fleet.spool()
     fleet.clicks(6, spool)
     await fleet.ship()
-    await stream.begin(fleet.redis)
-    await fleet.redis.ask("XREADGROUP", "GROUP", stream.GROUP, "dead", "COUNT", 9, "STREAMS", stream.STREAM, ">")
+    await stream.create_group(fleet.redis)
+    await fleet.redis.execute("XREADGROUP", "GROUP", stream.CONSUMER_GROUP, "dead", "COUNT", 9, "STREAMS", stream.STREAM_KEY, ">")
     await asyncio.sleep(0.01)
-    assert await fleet.consumer().round(10) == 6
+    assert await fleet.consumer().run_once(10) == 6
 
     spool.close()
     await fleet.settled()
@@ -203,25 +205,25 @@ async def test_what_a_dead_consumer_had_another_takes_over(fleet: Fleet, monkeyp
 @one_database
 async def test_a_consumer_that_has_been_at_it_for_a_while_takes_over_too(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rounds are as long as the pause between two looks at what others left: one must not use up the other's turn."""
-    monkeypatch.setattr("refract.analytics.consume.IDLE_MS", 1)
+    monkeypatch.setattr("refract.clicks.ingest.consumer.IDLE_MS", 1)
     consumer = fleet.consumer()
     read = consumer._read
 
-    async def waiting(block_ms: int) -> list[Entry]:
-        fleet.clock.advance(TEND_SECONDS)  # nothing came for so long
+    async def waiting(block_ms: int) -> list[StreamEntry]:
+        fleet.clock.advance(MAINTENANCE_INTERVAL)  # nothing came for so long
         return await read(block_ms)
 
     monkeypatch.setattr(consumer, "_read", waiting)
-    await consumer.round(1)
+    await consumer.run_once(1)
     spool = fleet.spool()
     fleet.clicks(6, spool)
     await fleet.ship()
-    await fleet.redis.ask("XREADGROUP", "GROUP", stream.GROUP, "dead", "COUNT", 9, "STREAMS", stream.STREAM, ">")
+    await fleet.redis.execute("XREADGROUP", "GROUP", stream.CONSUMER_GROUP, "dead", "COUNT", 9, "STREAMS", stream.STREAM_KEY, ">")
     await asyncio.sleep(0.01)
-    await consumer.round(1)
-    await consumer.round(1)
+    await consumer.run_once(1)
+    await consumer.run_once(1)
 
-    assert (await add_up(fleet.rt)).stored == 6
+    assert (await reconcile(fleet.rt)).stored == 6
     spool.close()
 
 
@@ -231,18 +233,18 @@ async def test_only_what_everybody_has_acknowledged_is_trimmed(fleet: Fleet) -> 
     for _ in range(5):
         fleet.clicks(1, spool)
         await fleet.ship()
-    await stream.begin(fleet.redis)
-    ids = [entry[0] for entry in await fleet.redis.ask("XRANGE", stream.STREAM, "-", "+")]
-    await fleet.redis.ask("XREADGROUP", "GROUP", stream.GROUP, "slow", "COUNT", 3, "STREAMS", stream.STREAM, ">")
-    await fleet.redis.ask("XACK", stream.STREAM, stream.GROUP, ids[0], ids[2])
+    await stream.create_group(fleet.redis)
+    ids = [entry[0] for entry in await fleet.redis.execute("XRANGE", stream.STREAM_KEY, "-", "+")]
+    await fleet.redis.execute("XREADGROUP", "GROUP", stream.CONSUMER_GROUP, "slow", "COUNT", 3, "STREAMS", stream.STREAM_KEY, ">")
+    await fleet.redis.execute("XACK", stream.STREAM_KEY, stream.CONSUMER_GROUP, ids[0], ids[2])
 
-    assert await stream.trim(fleet.redis) == 1
-    left = [entry[0] for entry in await fleet.redis.ask("XRANGE", stream.STREAM, "-", "+")]
+    assert await stream.trim_acknowledged(fleet.redis) == 1
+    left = [entry[0] for entry in await fleet.redis.execute("XRANGE", stream.STREAM_KEY, "-", "+")]
     assert left == ids[1:]  # the second is not acknowledged, the last two were read by nobody
 
-    await fleet.redis.ask("XGROUP", "CREATE", stream.STREAM, "others", "0")
-    await fleet.redis.ask("XACK", stream.STREAM, stream.GROUP, ids[1])
-    assert await stream.trim(fleet.redis) == 0  # another group has read nothing yet
+    await fleet.redis.execute("XGROUP", "CREATE", stream.STREAM_KEY, "others", "0")
+    await fleet.redis.execute("XACK", stream.STREAM_KEY, stream.CONSUMER_GROUP, ids[1])
+    assert await stream.trim_acknowledged(fleet.redis) == 0  # another group has read nothing yet
     spool.close()
 
 
@@ -250,14 +252,14 @@ async def test_only_what_everybody_has_acknowledged_is_trimmed(fleet: Fleet) -> 
 async def test_a_full_redis_leaves_the_clicks_on_the_node(fleet: Fleet) -> None:
     spool = fleet.spool()
     fleet.clicks(7, spool)
-    await fleet.redis.ask("CONFIG", "SET", "maxmemory", "1")
+    await fleet.redis.execute("CONFIG", "SET", "maxmemory", "1")
     with pytest.raises(RedisAway):
         await fleet.ship()
-    assert (await add_up(fleet.rt)).pending == 7
+    assert (await reconcile(fleet.rt)).pending == 7
 
-    await fleet.redis.ask("CONFIG", "SET", "maxmemory", "0")
+    await fleet.redis.execute("CONFIG", "SET", "maxmemory", "0")
     assert await fleet.ship() == 7
-    await fleet.consumer().round(10)
+    await fleet.consumer().run_once(10)
     spool.close()
     await fleet.settled()
 
@@ -269,11 +271,11 @@ async def test_without_redis_a_node_that_may_write_stores_by_itself(fleet: Fleet
     await fleet.ship()
     fleet.server.stop()
     fleet.clicks(3, spool)
-    writing = Shipper(fleet.rt, fleet.redis, instead=Ingester(fleet.rt))
-    assert await writing._round()
+    writing = SpoolShipper(fleet.rt, fleet.redis, fallback=Ingester(fleet.rt))
+    assert await writing._run_once()
     fleet.server.start()
-    fleet.clock.advance(AWAY_SECONDS)
-    await fleet.consumer().round(10)
+    fleet.clock.advance(RETRY_INTERVAL)
+    await fleet.consumer().run_once(10)
 
     spool.close()
     await writing.ship_all()
@@ -298,18 +300,18 @@ async def test_without_redis_a_node_that_may_only_read_leaves_its_directory_to_o
 
 async def _free(root: Path) -> bool:
     await asyncio.sleep(0.1)
-    with only_ingester(root) as mine:
+    with lock_ingester(root) as mine:
         return mine
 
 
 @one_database
 async def test_foreign_entries_are_put_aside_and_stop_nobody(fleet: Fleet) -> None:
-    await fleet.redis.ask("XADD", stream.STREAM, "*", "what", "ever")
-    await fleet.redis.ask("XADD", stream.STREAM, "*", "spool", "1", "node", "n", "from", "1:0", "to", "x", "frames", "")
+    await fleet.redis.execute("XADD", stream.STREAM_KEY, "*", "what", "ever")
+    await fleet.redis.execute("XADD", stream.STREAM_KEY, "*", "spool", "1", "node", "n", "from", "1:0", "to", "x", "frames", "")
     spool = fleet.spool()
     fleet.clicks(2, spool)
     spool.close()
     await fleet.ship()
 
-    assert await fleet.consumer().round(10) == 2
+    assert await fleet.consumer().run_once(10) == 2
     await fleet.settled()

@@ -8,47 +8,52 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refract.analytics import closing, parts, stats, tops
-from refract.analytics.frames import LINK_CLICK, frame
-from refract.analytics.parts import Parts
-from refract.analytics.stats import Question
-from refract.analytics.stats.figures import ranked
+from refract.clicks import stats
+from refract.clicks.rollups import breakdowns as rollups_breakdowns
+from refract.clicks.rollups import compaction, top_values
+from refract.clicks.rollups.breakdowns import BreakdownCounts
+from refract.clicks.spool.format import LINK_CLICK, encode_frame
+from refract.clicks.stats import StatsQuery
+from refract.clicks.stats.aggregation import rank_values
 from refract.core.clock import ManualClock
-from refract.core.db import count_statements
+from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from tests import make
 from tests.analytics.counting import FIREFOX, stored
 
 NOW = datetime(2026, 6, 20, 12, 30, tzinfo=UTC)
-LETTER = parts.letter_of("cities")
+LETTER = rollups_breakdowns.get_dimension_letter("cities")
 SHOWN = 10
 
 
-def _day(seed: int, steepness: float, values: int, clicks: int) -> Parts:
+def _day(seed: int, steepness: float, values: int, clicks: int) -> BreakdownCounts:
     """A day of some steepness: at 0 every city is as frequent as the others."""
     chance = random.Random(seed)
-    found: Parts = {}
+    found: BreakdownCounts = {}
     for _ in range(clicks):
-        key = parts.key("cities", f"city {int(values * chance.random() ** (1 + steepness))}")
+        key = rollups_breakdowns.build_breakdown_key("cities", f"city {int(values * chance.random() ** (1 + steepness))}")
         found[key] = found.get(key, 0) + 1
     return found
 
 
-def _first(summed: Parts) -> list[tuple[str, int]]:
-    breakdown = ranked("cities", parts.breakdowns(summed)["cities"], 0, 0, 0, SHOWN)
+def _first(summed: BreakdownCounts) -> list[tuple[str, int]]:
+    breakdown = rank_values("cities", rollups_breakdowns.group_by_dimension(summed)["cities"], 0, 0, 0, SHOWN)
     assert sum(item.clicks for item in breakdown.items) + breakdown.other == breakdown.total
     return [(item.value, item.clicks) for item in breakdown.items]
 
 
-def _compared(days: Sequence[Parts], monkeypatch: pytest.MonkeyPatch) -> bool:
+def _compared(days: Sequence[BreakdownCounts], monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the most frequent values were enough; if so, they are those of all."""
-    monkeypatch.setattr(tops, "MANY", 60)
-    monkeypatch.setattr(tops, "KEPT", 40)
-    whole, exact = tops.added(tops.encode(day) or parts.encode(day, pack=True) for day in days), tops.added(map(parts.encode, days))
-    assert sum(whole.parts.values()) == sum(exact.parts.values())
+    monkeypatch.setattr(top_values, "MANY", 60)
+    monkeypatch.setattr(top_values, "KEPT", 40)
+    whole, exact = (
+        top_values.sum_breakdowns(top_values.encode_top_values(day) or rollups_breakdowns.encode_counts(day, pack=True) for day in days),
+        top_values.sum_breakdowns(map(rollups_breakdowns.encode_counts, days)),
+    )
+    assert sum(whole.counts.values()) == sum(exact.counts.values())
     if whole.is_certain(LETTER, SHOWN):
-        assert _first(whole.parts) == _first(exact.parts)
+        assert _first(whole.counts) == _first(exact.counts)
         return True
     return False
 
@@ -71,18 +76,21 @@ def test_steep_days_are_certain_and_flat_ones_are_not(monkeypatch: pytest.Monkey
 
 
 def test_a_value_that_was_left_out_of_one_day_is_not_shown_with_too_few_clicks(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = {parts.key("cities", f"city {number:03}"): 10_000 // (number + 1) for number in range(100)}
-    often, seldom = parts.key("cities", "city 000"), {**usual, parts.key("cities", "city 000"): 3}
+    usual = {rollups_breakdowns.build_breakdown_key("cities", f"city {number:03}"): 10_000 // (number + 1) for number in range(100)}
+    often, seldom = (
+        rollups_breakdowns.build_breakdown_key("cities", "city 000"),
+        {**usual, rollups_breakdowns.build_breakdown_key("cities", "city 000"): 3},
+    )
     assert _compared([usual, usual], monkeypatch)
-    assert often in tops.added([tops.encode(usual)]).parts
+    assert often in top_values.sum_breakdowns([top_values.encode_top_values(usual)]).counts
     assert not _compared([usual, usual, usual, seldom], monkeypatch)
 
 
 async def test_a_dashboard_with_many_values_shows_what_the_breakdowns_say(
     rt: Runtime, clock: ManualClock, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tops, "MANY", 30)
-    monkeypatch.setattr(tops, "KEPT", 25)
+    monkeypatch.setattr(top_values, "MANY", 30)
+    monkeypatch.setattr(top_values, "KEPT", 25)
     async with rt.db.write() as session:
         steep, flat = [(await make.link(session, rt, ada)).id for _ in range(2)]
     clock.advance((NOW - clock.now()).total_seconds())
@@ -91,16 +99,16 @@ async def test_a_dashboard_with_many_values_shows_what_the_breakdowns_say(
         at = int((NOW - timedelta(days=day)).timestamp() * 1e9)
         for link, sites in ((steep, [int(60 * chance.random() ** 3) for _ in range(900)]), (flat, list(range(60)))):
             texts = (b"https://site%02d.example/" % site for site in sites)
-            frames += [frame(LINK_CLICK, link, at, 0, b"\xc6\x33\x64", FIREFOX.encode(), text, b"") for text in texts]
+            frames += [encode_frame(LINK_CLICK, link, at, 0, b"\xc6\x33\x64", FIREFOX.encode(), text, b"") for text in texts]
     await stored(rt, frames)
-    await closing.close_hours(rt)
+    await compaction.close_hours(rt)
 
     questions: dict[int, list[str]] = {steep: [], flat: []}
     for link, asked in questions.items():
-        stop = count_statements(rt.db.reading_engine, asked.append)
+        stop = count_statements(rt.db.read_engine, asked.append)
         async with rt.db.read() as session:
-            shown = await stats.dashboard(session, link, Question(), NOW)
+            shown = await stats.get_dashboard(session, link, StatsQuery(), NOW)
         stop()
         async with rt.db.read() as session:
-            assert shown.breakdowns["referrers"] == await stats.link_breakdown(session, link, "referrers", Question(), NOW)
+            assert shown.breakdowns["referrers"] == await stats.get_link_breakdown(session, link, "referrers", StatsQuery(), NOW)
     assert [len([one for one in asked if one.lstrip().startswith("SELECT")]) for asked in questions.values()] == [2, 3]

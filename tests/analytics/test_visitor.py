@@ -2,34 +2,34 @@
 
 import pytest
 
-from refract.analytics.agents import MOST_REMEMBERED, Agent, Agents
-from refract.analytics.frames import LINK_CLICK, PREFETCH, PRIVATE, Click, clicks, frame
-from refract.analytics.places import Places
-from refract.analytics.visitor import FACTS, Reader, host_of, microseconds_of, visitor_hash
+from refract.clicks.ingest.agents import MAX_CACHED_AGENTS, UserAgent, UserAgentParser
+from refract.clicks.ingest.facts import FACT_COLUMNS, FactsExtractor, hash_visitor, parse_referrer_host, to_microseconds
+from refract.clicks.ingest.places import PlaceLookup
+from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE, Click, decode_clicks, encode_frame
 from refract.core.clock import SystemClock
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.6099.71 Safari/537.36"
 
 
 @pytest.fixture(scope="module")
-def agents() -> Agents:
-    return Agents()
+def agents() -> UserAgentParser:
+    return UserAgentParser()
 
 
 @pytest.fixture
-def reader(agents: Agents) -> Reader:
-    return Reader(agents, Places(None, SystemClock()))
+def reader(agents: UserAgentParser) -> FactsExtractor:
+    return FactsExtractor(agents, PlaceLookup(None, SystemClock()))
 
 
 def sent(
     flags: int = 0, agent: bytes = CHROME.encode(), referrer: bytes = b"https://A.example/x?secret=1", query: bytes = b"utm_campaign=c"
 ) -> Click:
-    (click,) = clicks(frame(LINK_CLICK, 42, 1_000_000, flags, b"\x08\x08\x08", agent, referrer, query), 0)
+    (click,) = decode_clicks(encode_frame(LINK_CLICK, 42, 1_000_000, flags, b"\x08\x08\x08", agent, referrer, query), 0)
     return click
 
 
-def named(reader: Reader, click: Click) -> dict[str, object]:
-    return dict(zip(FACTS, reader.facts(click)[0], strict=True))
+def named(reader: FactsExtractor, click: Click) -> dict[str, object]:
+    return dict(zip(FACT_COLUMNS, reader.extract_facts(click)[0], strict=True))
 
 
 @pytest.mark.parametrize(
@@ -59,27 +59,27 @@ def named(reader: Reader, click: Click) -> dict[str, object]:
         ("UptimeRobot/2.0", "bot"),
     ],
 )
-def test_devices(agents: Agents, agent: str, device: str) -> None:
+def test_devices(agents: UserAgentParser, agent: str, device: str) -> None:
     assert agents[agent.encode()].device == device
 
 
-def test_browser_and_system_have_their_versions(agents: Agents) -> None:
+def test_browser_and_system_have_their_versions(agents: UserAgentParser) -> None:
     agent = agents[b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 Version/17.4.1 Mobile/15E148 Safari/604.1"]
 
     assert agent[3:7] == ("Mobile Safari", "17.4.1", "iOS", "17.5")
     assert agents[b"\xff\x00who"].text == "�who"
-    assert agents[b""] == Agent(None, b"\0", "desktop", parts=("adesktop",))
+    assert agents[b""] == UserAgent(None, b"\0", "desktop", breakdown_keys=("adesktop",))
 
 
 def test_a_flood_of_invented_agents_is_not_remembered() -> None:
-    flooded = Agents()
-    for number in range(MOST_REMEMBERED + 10):
+    flooded = UserAgentParser()
+    for number in range(MAX_CACHED_AGENTS + 10):
         flooded[b"%d" % number]
 
     assert len(flooded) == 10
 
 
-def test_what_is_kept_of_a_person(reader: Reader) -> None:
+def test_what_is_kept_of_a_person(reader: FactsExtractor) -> None:
     assert named(reader, sent()) == {
         "kind": LINK_CLICK,
         "target_id": 42,
@@ -107,30 +107,30 @@ def test_what_is_kept_of_a_person(reader: Reader) -> None:
     }
 
 
-def test_of_who_wishes_so_nothing_is_kept(reader: Reader) -> None:
-    row, bot, private, parts, visitor = reader.facts(sent(PRIVATE))
+def test_of_who_wishes_so_nothing_is_kept(reader: FactsExtractor) -> None:
+    row, bot, private, parts, visitor = reader.extract_facts(sent(PRIVATE))
 
-    kept = {name: value for name, value in zip(FACTS, row, strict=True) if value is not None}
+    kept = {name: value for name, value in zip(FACT_COLUMNS, row, strict=True) if value is not None}
     assert kept == {"kind": LINK_CLICK, "target_id": 42, "bot": False, "private": True, "device": "desktop"}
     assert (bot, private, parts, visitor) == (False, True, (), b"")
 
 
 @pytest.mark.parametrize("click", [sent(PREFETCH), sent(agent=b"curl/8.5.0"), sent(PREFETCH | PRIVATE)])
-def test_bots_are_in_no_breakdown_and_are_no_visitors(reader: Reader, click: Click) -> None:
-    row, bot, _, parts, visitor = reader.facts(click)
+def test_bots_are_in_no_breakdown_and_are_no_visitors(reader: FactsExtractor, click: Click) -> None:
+    row, bot, _, parts, visitor = reader.extract_facts(click)
 
     assert bot
-    assert dict(zip(FACTS, row, strict=True))["device"] == "bot"
+    assert dict(zip(FACT_COLUMNS, row, strict=True))["device"] == "bot"
     assert (parts, visitor) == ((), b"")
 
 
-def test_visitors_differ_by_network_and_agent_and_by_the_salt(reader: Reader) -> None:
-    one, other = reader.facts(sent())[4], reader.facts(sent(agent=b"else"))[4]
+def test_visitors_differ_by_network_and_agent_and_by_the_salt(reader: FactsExtractor) -> None:
+    one, other = reader.extract_facts(sent())[4], reader.extract_facts(sent(agent=b"else"))[4]
 
     assert one != other
-    assert visitor_hash(one, b"a" * 32) == visitor_hash(one, b"a" * 32)
-    assert len({visitor_hash(one, b"a" * 32), visitor_hash(other, b"a" * 32), visitor_hash(one, b"b" * 32)}) == 3
-    assert 0 <= visitor_hash(one, b"a" * 32) < 1 << 40
+    assert hash_visitor(one, b"a" * 32) == hash_visitor(one, b"a" * 32)
+    assert len({hash_visitor(one, b"a" * 32), hash_visitor(other, b"a" * 32), hash_visitor(one, b"b" * 32)}) == 3
+    assert 0 <= hash_visitor(one, b"a" * 32) < 1 << 40
 
 
 @pytest.mark.parametrize(
@@ -144,11 +144,11 @@ def test_visitors_differ_by_network_and_agent_and_by_the_salt(reader: Reader) ->
     ],
 )
 def test_referring_hosts(referrer: str, host: str) -> None:
-    assert host_of(referrer) == host
+    assert parse_referrer_host(referrer) == host
 
 
 def test_a_clock_that_runs_ahead_is_not_believed() -> None:
     now = 1_000_000_000
-    assert microseconds_of((now + 60_000_000) * 1000, now) == now + 60_000_000
-    assert microseconds_of((now + 60_000_001) * 1000, now) == now
-    assert microseconds_of(-5, now) == now
+    assert to_microseconds((now + 60_000_000) * 1000, now) == now + 60_000_000
+    assert to_microseconds((now + 60_000_001) * 1000, now) == now
+    assert to_microseconds(-5, now) == now

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from iptocc import country_code
 
-from refract.analytics.frames import PREFETCH, PRIVATE, frame
-from refract.analytics.parts import DIMENSIONS
-from refract.core.address import spelled
+from refract.clicks.rollups.breakdowns import DIMENSIONS
+from refract.clicks.spool.format import PREFETCH, PRIVATE, encode_frame
+from refract.core.ip_addresses import format_anonymous_address
 
 DAY = 86_400
 _SAFARI = b"AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1"
@@ -45,7 +45,9 @@ class Sent:
     campaign: bytes
 
     def framed(self) -> bytes:
-        return frame(self.kind, self.target, self.at * 1_000_000_000, self.flags, self.network, self.agent, self.referrer, self.campaign)
+        return encode_frame(
+            self.kind, self.target, self.at * 1_000_000_000, self.flags, self.network, self.agent, self.referrer, self.campaign
+        )
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Counted:
 
     def value(self, dimension: str, node: str) -> str:
         device, browser, system = AGENTS[self.sent.agent]
-        address = spelled(self.sent.network)
+        address = format_anonymous_address(self.sent.network)
         return {
             "devices": device,
             "referrers": REFERRERS[self.sent.referrer],

@@ -23,9 +23,9 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from refract.app import TEMPLATES
-from refract.core.lookalikes import ascii_address
-from refract.home.omnibox import Option
-from refract.web.render import content, static, template_loader
+from refract.core.lookalikes import to_ascii_url
+from refract.home.omnibox import OmniboxOption
+from refract.web.templating import get_static_url, read_static, template_loader
 from tests.browser.samples import PAGES, Page
 
 CSP = (
@@ -38,8 +38,8 @@ def environment() -> Environment:
     """Strict: a variable that a template needs and no sample gives is an error, not a blank."""
     loader = ChoiceLoader([template_loader(*TEMPLATES), FileSystemLoader(Path(__file__).parent / "templates")])
     env = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    env.globals["static"] = static
-    env.filters["ascii_address"] = ascii_address
+    env.globals["static"] = get_static_url
+    env.filters["ascii_address"] = to_ascii_url
     return env
 
 
@@ -71,7 +71,10 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         return Response(out.getvalue(), media_type="image/svg+xml")
 
     async def options(_: Request) -> Response:
-        shown = [Option("Search links for “road”", "search"), Option("/roadmap", "link", "/app/links/1", "Q3 roadmap", "My links")]
+        shown = [
+            OmniboxOption("Search links for “road”", "search"),
+            OmniboxOption("/roadmap", "link", "/app/links/1", "Q3 roadmap", "My links"),
+        ]
         return HTMLResponse(env.get_template("home/_omnibox_options.html").render(options=shown))
 
     async def tried(_: Request) -> Response:
@@ -101,7 +104,7 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
 
     async def asset(request: Request) -> Response:
         name = request.path_params["name"]
-        return Response(content(name), media_type=guess_type(name)[0], headers={"Cache-Control": "max-age=3600"})
+        return Response(read_static(name), media_type=guess_type(name)[0], headers={"Cache-Control": "max-age=3600"})
 
     async def poll(_: Request) -> Response:
         return Response(status_code=204)  # a page that asks for news of itself: there is none

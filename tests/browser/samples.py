@@ -7,25 +7,25 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from refract.analytics.figures import Figures
-from refract.home.search import Hit, Kind
-from refract.identity.pages.settings import DEFAULT_KEY_DAYS, KEY_DAYS
+from refract.clicks.verify import Reconciliation
+from refract.home.search import SearchHit, SearchKind
+from refract.identity.pages.settings import DEFAULT_KEY_LIFETIME, KEY_LIFETIMES
 from refract.jobs.models import Job
-from refract.library.import_models import Import, RowOutcome
-from refract.library.importing import Kind as FileKind
-from refract.library.importing.files import Trial, TriedRow
-from refract.library.reader import Reading
-from refract.library.shelf import Facets
+from refract.library.imports import Kind as FileKind
+from refract.library.imports.models import LibraryImport, RowOutcome
+from refract.library.imports.service import ImportPreview, PreviewRow
+from refract.library.queries.browse import LibraryFacets
+from refract.library.reader_view import ReaderView
 from refract.links.models import LinkState, Visibility
-from refract.links.pages.form import AUDIENCES, VISIBILITIES
-from refract.links.pages.table import VISIBILITIES as FILTERS
-from refract.links.queries import LinkQuestion, TagCount
-from refract.links.safety_models import BlockedDomain
-from refract.lists.palettes import NAMES
+from refract.links.pages.editor import VISIBILITY_CHOICES, VISIBILITY_LABELS
+from refract.links.pages.index import VISIBILITY_FILTER_CHOICES as FILTERS
+from refract.links.queries import LinkFilter, LinkTagCount
+from refract.links.safety.models import BlockedDomain
+from refract.lists.palettes import PALETTE_NAMES
 from refract.reports.models import ReportReason
 from refract.tags.models import Tag
-from refract.web.reading import Chapter, Field, Operation, Refusal
-from refract.web.vitals import Dependency, ReadinessDetail
+from refract.web.api_docs import ApiError, ApiField, ApiOperation, ApiSection
+from refract.web.health import DependencyHealth, ReadinessDetail
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 HOSTILE = '"><script>alert(1)</script>'
@@ -150,8 +150,8 @@ SETTINGS: dict[str, Any] = {
     "time_zones": ["Asia/Shanghai", "Europe/Berlin", "UTC"],
     "key_names": {"1": "Deploy script", "2": "Spreadsheet " + HOSTILE, "3": "Old laptop"},
     "ending_soon": {"1"},
-    "key_days": KEY_DAYS,
-    "default_key_days": DEFAULT_KEY_DAYS,
+    "key_days": KEY_LIFETIMES,
+    "default_key_days": DEFAULT_KEY_LIFETIME,
     "sessions": [
         {"id": "1", "agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "created_at": NOW, "last_seen_at": NOW, "current": True},
         {"id": "2", "agent": HOSTILE, "created_at": NOW - timedelta(days=9), "last_seen_at": NOW - timedelta(days=2), "current": False},
@@ -223,25 +223,28 @@ SAID = [{"message": "Deleted /roadmap", "undo": "/app/links/1/undo"}, {"message"
 FIRST_ERRORS = {"destination": "That is not a web address. It should begin with https://", "name": "The name “roadmap” is already in use."}
 
 API = [
-    Chapter(
+    ApiSection(
         "links",
         "Destinations with codes, names, owners and a life cycle.",
         [
-            Operation(
+            ApiOperation(
                 id="create_link",
                 method="POST",
                 path="/api/v1/links",
                 summary="Create a short link",
                 description="",
                 scope="write",
-                fields=[Field("destination", "body", "text", True, "Where it leads."), Field("names", "body", "list of text", False, "")],
+                fields=[
+                    ApiField("destination", "body", "text", True, "Where it leads."),
+                    ApiField("names", "body", "list of text", False, ""),
+                ],
                 answers=[("201", "Made", '{"id": "361890234523648"}')],
-                refusals=[Refusal("409", "SLUG_TAKEN", "The name “roadmap” is already in use.")],
+                refusals=[ApiError("409", "SLUG_TAKEN", "The name “roadmap” is already in use.")],
                 curl="curl https://go.example.com/api/v1/links -H 'X-API-Key: …'",
             )
         ],
     ),
-    Chapter("admin", "For administrators.", []),
+    ApiSection("admin", "For administrators.", []),
 ]
 OWNERS = [
     {"user_id": "1", "name": "Ada", "email": "ada@example.com", "primary": True},
@@ -272,7 +275,7 @@ RIGHTS = dict.fromkeys(["view", "stats", "edit", "manage", "transfer"], True)
 LINK: dict[str, Any] = {
     "link": LINK_OUT, "name": "roadmap", "colors": {"planning": "#2f4bd6"}, "rights": RIGHTS, "versions": VERSIONS,
     "shares": [{"id": "3", "name": "Cleo", "email": "cleo@example.com"}], "qr_url": "/roadmap.qr",
-    "audience": AUDIENCES[Visibility.PUBLIC],
+    "audience": VISIBILITY_LABELS[Visibility.PUBLIC],
     "dry_run": {"leads_to": "https://docs.example.com/teams/x", "problem": None, "usage": None, "path": "", "name": "roadmap"},
 }  # fmt: skip
 
@@ -317,7 +320,7 @@ SEEN: dict[str, Any] = LINK | {
 }  # fmt: skip
 FORM: dict[str, Any] = {
     "statuses": [("302", "302 · changes are seen at once"), ("301", "301 · moved for good")],
-    "visibilities": VISIBILITIES,
+    "visibilities": VISIBILITY_CHOICES,
 }
 
 
@@ -325,13 +328,13 @@ def table(links: list[dict[str, Any]], q: str = "", **asked: Any) -> dict[str, A
     """The table of links with its filters."""
     return {
         "links": links,
-        "asked": LinkQuestion(q=q or None, **asked),
+        "asked": LinkFilter(q=q or None, **asked),
         "filtered": bool(q or asked),
         "q": q,
         "states": [("active", 5), ("disabled", 1), ("expired", 1), ("deleted", 1_001)],
         "all_count": 7,
         "most_counted": 1_000,
-        "tags": [TagCount("planning", "planning", "#2f4bd6", 12), TagCount(HOSTILE, "hostile", "#b3261e", 3)] if links else [],
+        "tags": [LinkTagCount("planning", "planning", "#2f4bd6", 12), LinkTagCount(HOSTILE, "hostile", "#b3261e", 3)] if links else [],
         "sorts": [("created", "Newest"), ("clicks", "Most clicks")],
         "visibilities": FILTERS,
         "owners": [("me", "Mine"), ("shared", "Shared with me"), ("public", "Everybody’s public")],
@@ -357,8 +360,8 @@ READY = ReadinessDetail(
     status="degraded",
     version="0.1.0",
     dependencies={
-        "database": Dependency(status="ok", latency_ms=0.4),
-        "redis": Dependency(status="down", latency_ms=None, detail="refused"),
+        "database": DependencyHealth(status="ok", latency_ms=0.4),
+        "redis": DependencyHealth(status="down", latency_ms=None, detail="refused"),
     },
 )
 ADMIN: dict[str, Any] = {"readiness": READY, "waiting": 12, "dead": 2, "oldest": 40, "here": "overview"}
@@ -426,7 +429,7 @@ CLOSED_REPORTS = [
     REPORTS[1] | {"outcome": "dismiss", "state": "gone", "hosts": []},
 ]
 BUILDER: dict[str, Any] = {
-    "settled": False, "waiting": [], "host": "go.example.com", "palettes": NAMES, "may_publish": True, "may_name": True,
+    "settled": False, "waiting": [], "host": "go.example.com", "palettes": PALETTE_NAMES, "may_publish": True, "may_name": True,
 }  # fmt: skip
 LISTS: dict[str, Any] = {"q": "", "next_url": None, "first_url": None, "claimable": [], "may_publish": True, "deleted": []}
 WRONG = {"slug": "The name “reading” is already in use.", "urls": "exmaple: That is not an address that a browser could open."}
@@ -449,8 +452,8 @@ DRAFT_SHELF = {name: SHELF[name] for name in ("heading", "entries", "address", "
 }  # fmt: skip
 
 HITS = [
-    (("link", "My links"), "/app/links?q=x", [Hit(Kind.LINK, 1, "/roadmap", "Q3 roadmap " * 20, "/app/links/1", None)]),
-    (("file-text", "Library"), "/app/library?q=x", [Hit(Kind.ITEM, 2, HOSTILE, HOSTILE, "/app/library/2", None)]),
+    (("link", "My links"), "/app/links?q=x", [SearchHit(SearchKind.LINK, 1, "/roadmap", "Q3 roadmap " * 20, "/app/links/1", None)]),
+    (("file-text", "Library"), "/app/library?q=x", [SearchHit(SearchKind.ITEM, 2, HOSTILE, HOSTILE, "/app/library/2", None)]),
 ]
 AREAS = ["links", "lists", "library", "tags", "settings", "admin"]
 ITEM_TAGS = [{"id": "1", "name": "databases", "color": "#2F4BD6"}, {"id": "2", "name": HOSTILE, "color": "#B3261E"}]
@@ -481,14 +484,14 @@ CHIPS = [
     {"id": "1", "name": "databases", "existing": True, "percent": 92, "reason": "3 similar items have it", "chosen": True},
     {"id": "2", "name": HOSTILE, "existing": False, "percent": 41, "reason": HOSTILE, "chosen": False},
 ]
-FACETS = Facets(3, {"ARTICLE": 2, "NOTE": 1}, 1, [(TAG_ROWS[0], 12), (TAG_ROWS[1], 1)])
+FACETS = LibraryFacets(3, {"ARTICLE": 2, "NOTE": 1}, 1, [(TAG_ROWS[0], 12), (TAG_ROWS[1], 1)])
 LIBRARY: dict[str, Any] = {
     "facets": FACETS, "tag": None, "kind": "", "untagged": False, "discarded": False, "q": "", "filtered": False,
     "approximate": False, "waiting": 3,
     "review_waiting": 3, "address": lambda **changes: "/app/library?" + "&".join(changes), "next_url": None, "first_url": None,
 }  # fmt: skip
-NO_FACETS = Facets(0, {"ARTICLE": 0, "NOTE": 0}, 0, [])
-READING = Reading(
+NO_FACETS = LibraryFacets(0, {"ARTICLE": 0, "NOTE": 0}, 0, [])
+READING = ReaderView(
     "How queues work", "A. Writer", "example.com", "https://example.com/", "en", NOW,
     "<h2>Heading</h2><p><a href='https://e.com/'>Link</a>.</p><pre>" + "code " * 50 + "</pre><ul><li>One</li></ul>", 900, 4,
 )  # fmt: skip
@@ -499,7 +502,7 @@ RULES = [
     SimpleNamespace(id=2, pattern='"' + "espresso " * 25 + '"', tags=["coffee"]),
 ]
 IMPORTS = [
-    Import(id=number, name=name, status=status, total=6000, created=1798, existing=1, refused=1, created_at=NOW, finished_at=ended)
+    LibraryImport(id=number, name=name, status=status, total=6000, created=1798, existing=1, refused=1, created_at=NOW, finished_at=ended)
     for number, (name, status, ended) in enumerate(
         [
             ("bookmarks.html", "RUNNING", None),
@@ -510,12 +513,12 @@ IMPORTS = [
         ]
     )
 ]
-TRIAL = Trial(
+TRIAL = ImportPreview(
     FileKind.NETSCAPE, 3, 1, 1, 1,
     [
-        TriedRow(1, "bookmark 1", "https://example.com/", RowOutcome.CREATED, None, None),
-        TriedRow(2, "bookmark 2", "https://example.com/" + "long" * 40, RowOutcome.EXISTS, "The file has it twice.", 1),
-        TriedRow(3, "bookmark 3", HOSTILE, RowOutcome.REFUSED, "Only http and https addresses can be kept, not javascript:.", None),
+        PreviewRow(1, "bookmark 1", "https://example.com/", RowOutcome.CREATED, None, None),
+        PreviewRow(2, "bookmark 2", "https://example.com/" + "long" * 40, RowOutcome.EXISTS, "The file has it twice.", 1),
+        PreviewRow(3, "bookmark 3", HOSTILE, RowOutcome.REFUSED, "Only http and https addresses can be kept, not javascript:.", None),
     ],
 )  # fmt: skip
 IMPORT: dict[str, Any] = {
@@ -673,7 +676,7 @@ PAGES: dict[str, Page] = {
         f"list-public-{name}": page(
             "lists/public.html", "Reading", path="/reading", **(SHELF | {"list": SHELF["list"] | {"palette": name}})
         )
-        for name in NAMES[1:]
+        for name in PALETTE_NAMES[1:]
     },
     "link-seen": page("links/detail.html", "/roadmap", SAM, path="/app/links/1", **SEEN),
     "link-form-new": page("links/form.html", "New link", SAM, path="/app/links/new", link=None, values={}, errors=FIRST_ERRORS, **FORM),
@@ -821,13 +824,13 @@ PAGES: dict[str, Page] = {
     "search-nothing": page("home/search.html", "Search", SAM, path="/app/search", q="x", groups=[], most=10),
     "tags-empty": page("tags/index.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="", **TAGS_PAGE),
     "tags-nothing-found": page("tags/index.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="x", **TAGS_PAGE),
-    "admin": page("admin/index.html", "Admin", ADA, path="/app/admin", figures=Figures(9, 1, 0, 9, 9, 9, 9, ()), **ADMIN),
+    "admin": page("admin/index.html", "Admin", ADA, path="/app/admin", figures=Reconciliation(9, 1, 0, 9, 9, 9, 9, ()), **ADMIN),
     "admin-drift": page(
         "admin/index.html",
         "Admin",
         ADA,
         path="/app/admin",
-        figures=Figures(9, 1, 3, 8, 9, 9, 9, ("x.bad",)),
+        figures=Reconciliation(9, 1, 3, 8, 9, 9, 9, ("x.bad",)),
         **ADMIN | {"readiness": READY.model_copy(update={"problems": ["The disk is nearly full."]})},
     ),
     "admin-jobs": page("admin/jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=KINDS, dead=[DEAD], **JOBS),

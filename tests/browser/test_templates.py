@@ -13,7 +13,7 @@ from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.async_api import Browser, Page
 
 from refract.app import TEMPLATES
-from refract.web.render import template_loader
+from refract.web.templating import template_loader
 from tests.browser.samples import PAGES
 
 SIZES = [320, 768, 1280]

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from tests import make
 from tests.cli.conftest import Run

@@ -9,26 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from refract.analytics.spool_reader import has_ingester
-from refract.cli.doctor import examine
-from refract.cli.doctor.findings import Finding, Verdict
-from refract.core.settings import Settings
+from refract.cli.doctor import run_checks
+from refract.cli.doctor.findings import DoctorFinding, FindingStatus
+from refract.clicks.spool.reader import has_ingester
+from refract.core.settings.model import Settings
 from tests.conftest import make_settings
 from tests.serving import PATIENCE, refract, serving
 from tools.servers import Redis as RedisServer
 from tools.servers import free_port
 
 
-def by_subject(found: list[Finding], verdict: Verdict) -> dict[str, str]:
-    return {finding.subject: finding.sentence for finding in found if finding.verdict is verdict}
+def by_subject(found: list[DoctorFinding], verdict: FindingStatus) -> dict[str, str]:
+    return {finding.subject: finding.message for finding in found if finding.status is verdict}
 
 
 async def test_a_healthy_set_up_on_each_database(settings: Settings, redis_server: RedisServer) -> None:
     settings.data_dir.mkdir(mode=0o700)
-    found = await examine(settings.model_copy(update={"redis_url": redis_server.url}))
+    found = await run_checks(settings.model_copy(update={"redis_url": redis_server.url}))
 
-    assert by_subject(found, Verdict.WRONG) == {}
-    assert {"address", "database", "schema", "version", "redis", "spool"} <= by_subject(found, Verdict.WELL).keys()
+    assert by_subject(found, FindingStatus.ERROR) == {}
+    assert {"address", "database", "schema", "version", "redis", "spool"} <= by_subject(found, FindingStatus.OK).keys()
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -42,46 +42,46 @@ async def test_settings_that_do_not_fit_together(settings: Settings, tmp_path: P
         "workers": 64,
         "role": "redirect",
     }
-    found = await examine(settings.model_copy(update=strange))
+    found = await run_checks(settings.model_copy(update=strange))
 
-    assert {"address", "proxies", "blocklist", "clicks"} == by_subject(found, Verdict.WRONG).keys()
-    assert "processes" in by_subject(found, Verdict.MIND)
-    assert all(finding.remedy for finding in found if finding.verdict is not Verdict.WELL)
+    assert {"address", "proxies", "blocklist", "clicks"} == by_subject(found, FindingStatus.ERROR).keys()
+    assert "processes" in by_subject(found, FindingStatus.WARNING)
+    assert all(finding.remedy for finding in found if finding.status is not FindingStatus.OK)
 
 
 async def test_servers_that_are_away(tmp_path: Path) -> None:
     port = free_port()
     away = make_settings(tmp_path, database_url=f"postgresql://nobody@127.0.0.1:{port}/x", redis_url=f"redis://127.0.0.1:{port}/0")
-    found = await examine(away)
+    found = await run_checks(away)
 
-    assert "not answering" in by_subject(found, Verdict.WRONG)["database"]
-    assert "not answering" in by_subject(found, Verdict.MIND)["redis"]  # everything goes on without it
+    assert "not answering" in by_subject(found, FindingStatus.ERROR)["database"]
+    assert "not answering" in by_subject(found, FindingStatus.WARNING)["redis"]  # everything goes on without it
 
 
 async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "refract.db").write_text("this is not a database" * 100)
-    found = await examine(make_settings(tmp_path))
+    found = await run_checks(make_settings(tmp_path))
 
-    assert "refract.db" in by_subject(found, Verdict.WRONG)["database"]
+    assert "refract.db" in by_subject(found, FindingStatus.ERROR)["database"]
 
 
 async def test_directories(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    found = await examine(make_settings(tmp_path / "file" / "below"))
-    assert "data directory" in by_subject(found, Verdict.WRONG)
+    found = await run_checks(make_settings(tmp_path / "file" / "below"))
+    assert "data directory" in by_subject(found, FindingStatus.ERROR)
 
     open_to_all = tmp_path / "open"
     open_to_all.mkdir()
     await asyncio.to_thread(os.chmod, open_to_all, 0o755)
-    found = await examine(make_settings(open_to_all))
-    assert "can be read by others" in by_subject(found, Verdict.MIND)["data directory"]
+    found = await run_checks(make_settings(open_to_all))
+    assert "can be read by others" in by_subject(found, FindingStatus.WARNING)["data directory"]
 
 
 async def test_an_installation_that_is_elsewhere(tmp_path: Path) -> None:
     """Finding: run without the service's environment it said no more than that `refract serve` makes a database."""
-    found = {finding.subject: finding for finding in await examine(make_settings(tmp_path / "empty"))}
+    found = {finding.subject: finding for finding in await run_checks(make_settings(tmp_path / "empty"))}
 
-    assert found["database"].verdict is Verdict.WRONG
+    assert found["database"].status is FindingStatus.ERROR
     assert "--env-file" in found["database"].remedy
 
 

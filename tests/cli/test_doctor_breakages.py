@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import pytest
 from sqlalchemy import text
 
-from refract.analytics.spool import Spool
-from refract.cli.doctor import examine
-from refract.cli.doctor.findings import Verdict
-from refract.core.db import Database
-from refract.core.issuers import Issuer
-from refract.core.settings import Settings
+from refract.cli.doctor import run_checks
+from refract.cli.doctor.findings import FindingStatus
+from refract.clicks.spool.writer import SpoolWriter
+from refract.core.db.session import Database
+from refract.core.settings.issuers import Issuer
+from refract.core.settings.model import Settings
 from tests.conftest import make_settings
 from tests.serving import refract
 from tools.servers import free_port
@@ -101,7 +101,7 @@ class Row(NamedTuple):
 
     name: str
     breaks: Callable[[Bench], Settings]
-    verdict: Verdict
+    verdict: FindingStatus
     subject: str
     says: str
 
@@ -159,7 +159,7 @@ def old_backup(bench: Bench) -> Settings:
 
 
 def sparse_spool(bench: Bench) -> Settings:
-    spool = Spool(bench.settings.effective_spool_dir, node="here")
+    spool = SpoolWriter(bench.settings.effective_spool_dir, node="here")
     (segment,) = [path for path in spool.directory.iterdir() if path.suffix == ".clicks"] or [spool.directory / "00000001.clicks"]
     spool.close()
     with segment.open("ab") as file:
@@ -176,12 +176,12 @@ def no_database(bench: Bench) -> Settings:
     return bench.with_(database_url=f"sqlite:///{made(bench.home / 'no.db', b'hello' * 999)}")
 
 
-_held: list[Spool] = []
+_held: list[SpoolWriter] = []
 
 
 def running_elsewhere(bench: Bench, port: int) -> Settings:
     """A server has the data directory open."""
-    _held.append(Spool(bench.settings.effective_spool_dir, node="here"))
+    _held.append(SpoolWriter(bench.settings.effective_spool_dir, node="here"))
     return bench.with_(port=port)
 
 
@@ -196,7 +196,7 @@ ABSENT_FILE = (
     "INSERT INTO click_archives (day, part, name, events, link_events, size, first_at, last_at, created_at)"
     " VALUES ('2026-01-01', 1, '2026-01-01-1-ab.parquet', 1, 1, 1, 0, 0, 0)"
 )
-WRONG, MIND = Verdict.WRONG, Verdict.MIND
+WRONG, MIND = FindingStatus.ERROR, FindingStatus.WARNING
 ROWS = [
     Row("production without base URL", lambda b: b.with_(environment="production", base_url=None), WRONG, "address", "nobody else"),
     Row("production on http", lambda b: b.with_(environment="production"), MIND, "address", "not encrypted"),
@@ -274,13 +274,13 @@ on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 async def test_every_breakage_is_named(row: Row, bench: Bench) -> None:
     try:
-        found = await examine(await asyncio.to_thread(row.breaks, bench))
+        found = await run_checks(await asyncio.to_thread(row.breaks, bench))
     finally:
         while _held:
             _held.pop().close()
 
-    told = [finding for finding in found if finding.verdict is row.verdict and finding.subject == row.subject]
-    assert [finding for finding in told if re.search(row.says, finding.sentence)], [finding.as_json() for finding in found]
+    told = [finding for finding in found if finding.status is row.verdict and finding.subject == row.subject]
+    assert [finding for finding in told if re.search(row.says, finding.message)], [finding.as_json() for finding in found]
 
 
 def test_there_are_thirty_and_more() -> None:
@@ -289,9 +289,9 @@ def test_there_are_thirty_and_more() -> None:
 
 @on_sqlite
 async def test_a_healthy_set_up_has_nothing_to_name(bench: Bench) -> None:
-    found = await examine(bench.settings)
+    found = await run_checks(bench.settings)
 
-    assert [finding.as_json() for finding in found if finding.verdict is not Verdict.WELL] == []
+    assert [finding.as_json() for finding in found if finding.status is not FindingStatus.OK] == []
 
 
 @pytest.mark.parametrize("database", ["postgresql", "mysql"], indirect=True)
@@ -307,10 +307,10 @@ async def test_a_user_that_may_only_read_is_named_on_a_web_node(database: str, t
                 await connection.execute(text(statement))
         url = db.url.set(username=user, password=None, drivername=db.url.get_backend_name()).render_as_string(hide_password=False)
         settings = make_settings(tmp_path, database_url=url, role="web")
-        found = await examine(settings)
-        assert [one.sentence for one in found if one.verdict is WRONG] == [f"{user} may not write, and a web node must."]
-        reading = await examine(settings.model_copy(update={"role": "redirect", "spool_reader": "elsewhere"}))
-        assert [one.sentence for one in reading if one.subject == "database user"] == [f"A redirect node only reads, as {user}."]
+        found = await run_checks(settings)
+        assert [one.message for one in found if one.status is WRONG] == [f"{user} may not write, and a web node must."]
+        reading = await run_checks(settings.model_copy(update={"role": "redirect", "spool_reader": "elsewhere"}))
+        assert [one.message for one in reading if one.subject == "database user"] == [f"A redirect node only reads, as {user}."]
     finally:
         async with db.engine.begin() as connection:
             for statement in gone:
@@ -320,9 +320,9 @@ async def test_a_user_that_may_only_read_is_named_on_a_web_node(database: str, t
 
 async def test_more_connections_than_the_server_has_are_named(tmp_path: Path) -> None:
     url = os.environ["REFRACT_TEST_POSTGRESQL_URL"]
-    found = await examine(make_settings(tmp_path, database_url=url, workers=8, database_pool_size=200))
+    found = await run_checks(make_settings(tmp_path, database_url=url, workers=8, database_pool_size=200))
 
-    assert "connections" in [one.subject for one in found if one.verdict is WRONG]
+    assert "connections" in [one.subject for one in found if one.status is WRONG]
 
 
 def test_a_misspelt_variable_is_named(tmp_path: Path) -> None:

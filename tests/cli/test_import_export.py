@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from refract.cli.file_import import _finish_batch
-from refract.links.exporting import COLUMNS
-from refract.links.importing import Outcome, Result
+from refract.links.export import COLUMNS
+from refract.links.imports import LinkImportOutcome, LinkImportResult
 from refract.records.reader import UnreadableRow
 from tests.cli.conftest import Run
 from tests.serving import PATIENCE, ROOT, refract
@@ -284,10 +284,10 @@ def test_an_import_that_was_stopped_goes_on_where_it_was(tmp_path: Path, data: P
 
 
 async def test_the_batch_at_hand_is_counted_when_somebody_stops_the_import() -> None:
-    begun, commits, counted = asyncio.Event(), asyncio.Event(), list[Result]()
-    result = Result(UnreadableRow("line 2", "x"), Outcome.REFUSED)
+    begun, commits, counted = asyncio.Event(), asyncio.Event(), list[LinkImportResult]()
+    result = LinkImportResult(UnreadableRow("line 2", "x"), LinkImportOutcome.REFUSED)
 
-    async def batch() -> list[Result]:
+    async def batch() -> list[LinkImportResult]:
         begun.set()
         await commits.wait()
         return [result]

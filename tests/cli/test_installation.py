@@ -84,7 +84,7 @@ def test_a_command_does_not_migrate(run: Run, data: Path, words: tuple[str, ...]
 
 
 def test_status_and_check(run: Run) -> None:
-    before = migrations.revisions()[-2]
+    before = migrations.list_revisions()[-2]
     assert (run("migrate", "--check").code, f"at {migrations.HEAD}" in run("migrate", "--status").out) == (0, True)
     assert run("migrate", "--to", before, "--yes").code == 0
 

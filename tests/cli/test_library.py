@@ -7,13 +7,13 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from refract.core.runtime import running
-from refract.core.settings import Settings
+from refract.core.runtime import open_runtime
+from refract.core.settings.model import Settings
 from refract.jobs.models import Job
 from refract.library import service
-from refract.library.enrich.material import Proposal, Suggested
-from refract.library.import_jobs import EndImport
-from refract.library.queries import locked_item
+from refract.library.enrichment.types import EnrichmentProposal, SuggestedTag
+from refract.library.imports.jobs import EndImport
+from refract.library.queries.items import lock_item_row
 from tests.cli.conftest import Run
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "imports" / "library"
@@ -46,7 +46,7 @@ def test_an_import_that_is_killed_does_not_run_for_ever(run: Run, data: Path) ->
     run("import", "library", str(SAMPLES / "chrome.html"))
 
     async def waiting() -> list[int]:
-        async with running(Settings(data_dir=data)) as rt, rt.db.read() as session:
+        async with open_runtime(Settings(data_dir=data)) as rt, rt.db.read() as session:
             ends = list(await session.scalars(select(Job).where(Job.kind == EndImport.kind)))
             return [int((job.run_at - rt.clock.now()).total_seconds() // 3600) for job in ends]
 
@@ -97,11 +97,11 @@ def test_what_waits_is_reviewed(run: Run, data: Path) -> None:
     assert "being described" in run("library", "review").out
 
     async def propose() -> None:
-        async with running(Settings(data_dir=data)) as rt, rt.db.write() as session:
-            item = await locked_item(session, int(number))
+        async with open_runtime(Settings(data_dir=data)) as rt, rt.db.write() as session:
+            item = await lock_item_row(session, int(number))
             assert item is not None
-            tags = [Suggested("Coal", 0.9, "in the text"), Suggested("Mills", 0.4, "often")]
-            await service.proposed(session, rt, item, Proposal("Coal and water", None, tags), final=True)
+            tags = [SuggestedTag("Coal", 0.9, "in the text"), SuggestedTag("Mills", 0.4, "often")]
+            await service.apply_proposal(session, rt, item, EnrichmentProposal("Coal and water", None, tags), final=True)
 
     asyncio.run(propose())
     waiting = run("library", "review").out

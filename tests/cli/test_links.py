@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from refract.cli.common import moment
-from refract.core.runtime import running
-from refract.core.settings import Settings
+from refract.cli.common import parse_time
+from refract.core.runtime import open_runtime
+from refract.core.settings.model import Settings
 from tests import make
 from tests.cli.conftest import Ran, Run
 from tests.conftest import START
@@ -22,7 +22,7 @@ def people(run: Run, data: Path) -> None:
     assert run("links", "list").code == 0
 
     async def sign_up() -> None:
-        async with running(Settings(data_dir=data)) as rt, rt.db.write() as session:
+        async with open_runtime(Settings(data_dir=data)) as rt, rt.db.write() as session:
             for name in ("ada", "bob"):
                 await make.person(session, rt, name)
 
@@ -113,7 +113,7 @@ def test_shorten_says_in_one_sentence_what_is_wrong(run: Run) -> None:
     ],
 )
 def test_times_as_people_write_them(text: str, read: str) -> None:
-    assert moment(text, START).isoformat() == read
+    assert parse_time(text, START).isoformat() == read
 
 
 def test_a_link_is_meant_by_name_code_id_or_address(run: Run) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from proofs.harness.site import site
 from proofs.harness.wire import Wire, get, request
-from refract.cli.listener import accept_queue, fall_silent
+from refract.server.listener import get_accept_queue_length, stop_accepting
 
 
 def _listener() -> socket.socket:
@@ -34,8 +34,8 @@ def _knock(listener: socket.socket) -> socket.socket:
 
 async def test_who_is_in_the_queue_is_waited_for_and_nobody_new_gets_in() -> None:
     with _listener() as listener, _knock(listener), _knock(listener):
-        assert accept_queue(listener) == 2
-        silent = asyncio.create_task(fall_silent(listener, seconds=20))
+        assert get_accept_queue_length(listener) == 2
+        silent = asyncio.create_task(stop_accepting(listener, timeout=20))
         await asyncio.sleep(0.2)
         assert not silent.done()
         with pytest.raises(TimeoutError):
@@ -43,13 +43,13 @@ async def test_who_is_in_the_queue_is_waited_for_and_nobody_new_gets_in() -> Non
         for _ in range(2):
             listener.accept()[0].close()
         await silent
-        assert accept_queue(listener) == 0
+        assert get_accept_queue_length(listener) == 0
 
 
 async def test_it_does_not_wait_for_ever() -> None:
     with _listener() as listener, _knock(listener):
-        await fall_silent(listener, seconds=0.1)
-        assert accept_queue(listener) == 1
+        await stop_accepting(listener, timeout=0.1)
+        assert get_accept_queue_length(listener) == 1
 
 
 async def test_requests_that_lay_in_the_queue_are_answered_by_a_server_that_stops(tmp_path: Path) -> None:

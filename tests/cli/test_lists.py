@@ -3,20 +3,20 @@
 import json
 from pathlib import Path
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.lists import service
-from refract.lists.access import Who
+from refract.lists.access import ListCaller
 from tests import make
 from tests.redirect.outside import Outside
 from tests.serving import refract
 
 
 async def _publish(session: WriteSession, rt: Runtime) -> None:
-    who = Who(creator="c" * 64)
+    who = ListCaller(creator="c" * 64)
     draft = await make.list_of(session, rt, who, "https://evil.example/login", title="Win a prize")
-    await service.wish_slug(session, make.space(rt), who, draft.id, "prizes")
-    await service.publish(session, make.space(rt), who, draft.id)
+    await service.set_draft_slug(session, make.space(rt), who, draft.id, "prizes")
+    await service.publish_list(session, make.space(rt), who, draft.id)
 
 
 def test_a_list_is_found_removed_and_restored(tmp_path: Path) -> None:

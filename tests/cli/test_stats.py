@@ -5,15 +5,15 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from refract.core.runtime import running
-from refract.core.settings import Settings
+from refract.core.runtime import open_runtime
+from refract.core.settings.model import Settings
 from tests.analytics.counting import BOT, click, stored
 from tests.cli.conftest import Run
 
 
 def clicked(data: Path, link: int) -> None:
     async def come() -> None:
-        async with running(Settings(data_dir=data)) as rt:
+        async with open_runtime(Settings(data_dir=data)) as rt:
             now = datetime.now(UTC)
             await stored(rt, [click(link, now, host=f"203.0.{number}.1") for number in range(3)] + [click(link, now, agent=BOT)])
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from refract.cli import supervisor
-from refract.cli.supervisor import Supervisor
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
+from refract.server import supervisor
+from refract.server.supervisor import ProcessSupervisor
 
 CHILD = """
 import os, signal, sys, time
@@ -117,13 +117,15 @@ def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nursery:
 
 
 @asynccontextmanager
-async def _supervised(tmp_path: Path, workers: int, *, prepared: bool = True) -> AsyncIterator[tuple[Supervisor, "asyncio.Task[None]"]]:
+async def _supervised(
+    tmp_path: Path, workers: int, *, prepared: bool = True
+) -> AsyncIterator[tuple[ProcessSupervisor, "asyncio.Task[None]"]]:
     """A supervisor in this process: its signals are ours while the block runs."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        parent = Supervisor(Settings(data_dir=tmp_path, workers=workers, stop_grace_seconds=0), listener)
+        parent = ProcessSupervisor(Settings(data_dir=tmp_path, workers=workers, stop_grace_seconds=0), listener)
         if prepared:
-            parent.go_on()
+            parent.mark_prepared()
         task = asyncio.create_task(parent.run())
         try:
             yield parent, task
@@ -156,7 +158,7 @@ async def test_one_process_is_there_before_the_database_is_prepared_and_all_go_o
         await _eventually(lambda: len(nursery.living) == 1)
         await asyncio.sleep(0.2)
         assert (len(nursery.born), nursery.going) == (1, [])
-        parent.go_on()
+        parent.mark_prepared()
         await _eventually(lambda: sorted(nursery.going) == sorted(nursery.born) and len(nursery.living) == 2)
 
 

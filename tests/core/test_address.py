@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refract.core.address import TrustedProxies, network_of, spelled
+from refract.core.ip_addresses import TrustedProxies, format_anonymous_address, get_network
 
 OURS = TrustedProxies(map(ip_network, ["10.0.0.0/8", "fd00::/8"]))
 
@@ -24,12 +24,12 @@ OURS = TrustedProxies(map(ip_network, ["10.0.0.0/8", "fd00::/8"]))
     ],
 )
 def test_what_may_be_kept_of_an_address(address: str, kept: str | None) -> None:
-    assert spelled(network_of(address)) == kept
+    assert format_anonymous_address(get_network(address)) == kept
 
 
 @given(st.ip_addresses())
 def test_neither_last_octet_nor_last_eighty_bits_survive(address: object) -> None:
-    network = network_of(str(address))
+    network = get_network(str(address))
 
     assert len(network) in (3, 6)
 
@@ -58,13 +58,13 @@ def test_neither_last_octet_nor_last_eighty_bits_survive(address: object) -> Non
     ],
 )
 def test_the_client_is_the_nearest_stranger(peer: str, forwarded: list[bytes], client: str) -> None:
-    assert OURS.client(peer, forwarded) == client
+    assert OURS.find_client(peer, forwarded) == client
 
 
 def test_nobody_is_trusted_by_default() -> None:
-    assert TrustedProxies().client("127.0.0.1", [b"1.1.1.1"]) == "127.0.0.1"
+    assert TrustedProxies().find_client("127.0.0.1", [b"1.1.1.1"]) == "127.0.0.1"
 
 
 @given(st.lists(st.binary(max_size=60)))
 def test_whatever_is_forwarded_an_address_comes_out(forwarded: list[bytes]) -> None:
-    assert network_of(OURS.client("10.0.0.1", forwarded)) != b""
+    assert get_network(OURS.find_client("10.0.0.1", forwarded)) != b""

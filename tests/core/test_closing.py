@@ -7,7 +7,7 @@ import psutil
 import pytest
 from sqlalchemy import text
 
-from refract.core.direct import direct
+from refract.core.db.raw import open_raw_reader
 from refract.core.runtime import Runtime
 
 SLOWLY = {"sqlite": "SELECT 1", "postgresql": "SELECT 1 FROM pg_sleep(0.3)", "mysql": "SELECT 1 + sleep(0.3)"}
@@ -33,10 +33,10 @@ async def _by_writing(rt: Runtime, asked: Callable[[], None]) -> int:
 
 
 async def _directly(rt: Runtime, asked: Callable[[], None]) -> int:
-    reader = direct(rt.db)
-    await reader.rows("SELECT 1")
+    reader = open_raw_reader(rt.db)
+    await reader.fetch_rows("SELECT 1")
     asked()
-    return int((await reader.rows(SLOWLY[rt.db.dialect]))[0][0])
+    return int((await reader.fetch_rows(SLOWLY[rt.db.dialect]))[0][0])
 
 
 @pytest.mark.parametrize("ask", [_by_reading, _by_writing, _directly])

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import delete, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
-from refract.core.db import WriteSession
-from refract.core.leases import WorkerId
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
+from refract.core.worker_ids import WorkerId
 
 
 async def _workers(rt: Runtime) -> list[int]:
@@ -62,13 +62,13 @@ async def test_enclosed_blocks_share_one_transaction(rt: Runtime) -> None:
         await session.flush()
 
     with pytest.raises(RuntimeError):
-        async with rt.db.enclosing(first):
+        async with rt.db.join_transactions(first):
             async with rt.db.write() as session:
                 session.add(_row(2))
             raise RuntimeError
     assert await _workers(rt) == []
 
-    async with rt.db.enclosing(first):
+    async with rt.db.join_transactions(first):
         async with rt.db.write() as session:
             session.add(_row(2))
         async with rt.db.write() as session:
@@ -80,7 +80,7 @@ async def test_an_error_inside_an_enclosed_block_undoes_everything_even_when_it_
     async def nothing(_session: WriteSession) -> None:
         return None
 
-    async with rt.db.enclosing(nothing):
+    async with rt.db.join_transactions(nothing):
         with pytest.raises(RuntimeError):
             async with rt.db.write() as session:
                 session.add(_row(1))
@@ -126,7 +126,7 @@ async def test_a_hook_may_write_in_a_transaction_of_its_own(rt: Runtime) -> None
         async with rt.db.write() as session:
             session.add(_row(2))
 
-    async with rt.db.enclosing(nothing), rt.db.write() as session:
+    async with rt.db.join_transactions(nothing), rt.db.write() as session:
         session.add(_row(1))
         session.after_commit(follow_up)
 

@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError, ProgrammingError
 
+from refract.core.db.errors import format_driver_error, is_permission_denied, translate_db_error
 from refract.core.errors import StoreBusy, StoreDamaged, StoreFull, StoreRefused, Unavailable
-from refract.core.faults import driver_sentence, is_denied, meaning
 
 
 @pytest.mark.parametrize(
@@ -32,26 +32,26 @@ from refract.core.faults import driver_sentence, is_denied, meaning
     ids=lambda value: value.__name__ if isinstance(value, type) else str(value)[:40],
 )
 def test_what_an_operator_can_heal_is_503_with_a_reason(error: BaseException, word: type[Unavailable]) -> None:
-    found = meaning(error)
+    found = translate_db_error(error)
 
     assert type(found) is word
     assert found.status == 503
 
 
 def test_the_reason_names_neither_the_user_nor_the_password() -> None:
-    found = meaning(asyncpg.InvalidPasswordError('password authentication failed for user "canary"'))
+    found = translate_db_error(asyncpg.InvalidPasswordError('password authentication failed for user "canary"'))
 
     assert found is not None
     assert "canary" not in found.message
 
 
 def test_a_missing_right_is_told_apart_from_a_wrong_password() -> None:
-    assert is_denied(asyncpg.InsufficientPrivilegeError("must be owner of table links"))
-    assert not is_denied(asyncpg.InvalidPasswordError("wrong"))
+    assert is_permission_denied(asyncpg.InsufficientPrivilegeError("must be owner of table links"))
+    assert not is_permission_denied(asyncpg.InvalidPasswordError("wrong"))
 
 
 def test_what_the_database_said_is_one_line_without_the_statement() -> None:
     error = ProgrammingError("ALTER TABLE canary", None, Exception("<class 'x.Y'>: relation does not exist.\nHINT: look again"))
 
     assert isinstance(error, DBAPIError)
-    assert driver_sentence(error) == "relation does not exist"
+    assert format_driver_error(error) == "relation does not exist"

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 import pytest
 from sqlalchemy import delete, text
 
-from refract.core import db
+from refract.core.db import session as db_session
 from refract.core.errors import StoreFull
-from refract.core.leases import WorkerId
 from refract.core.runtime import Runtime
-from refract.node import Node
+from refract.core.worker_ids import WorkerId
+from refract.server.node import ServerNode
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
@@ -35,12 +35,12 @@ async def test_a_full_database_is_remembered_until_something_was_written_again(r
     async with _no_more_pages(rt):
         with pytest.raises(StoreFull):
             await _fill(rt)
-        assert rt.db.full
-    assert rt.db.full
+        assert rt.db.is_full
+    assert rt.db.is_full
 
     await _fill(rt)
 
-    assert not rt.db.full
+    assert not rt.db.is_full
 
 
 async def test_it_is_remembered_of_enclosed_blocks_too(rt: Runtime) -> None:
@@ -49,34 +49,34 @@ async def test_it_is_remembered_of_enclosed_blocks_too(rt: Runtime) -> None:
 
     async with _no_more_pages(rt):
         with pytest.raises(StoreFull):
-            async with rt.db.enclosing(nothing):
+            async with rt.db.join_transactions(nothing):
                 await _fill(rt)
-    assert rt.db.full
-    async with rt.db.enclosing(nothing):
+    assert rt.db.is_full
+    async with rt.db.join_transactions(nothing):
         await _fill(rt)
-    assert not rt.db.full
+    assert not rt.db.is_full
 
 
 async def test_a_disk_without_room_is_seen_before_a_change_fails(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not rt.db.full
-    monkeypatch.setattr(db, "LEAST_ROOM", 1 << 62)
+    assert not rt.db.is_full
+    monkeypatch.setattr(db_session, "LEAST_ROOM", 1 << 62)
 
-    assert rt.db.full
+    assert rt.db.is_full
 
 
 async def test_readiness_tells_of_it(rt: Runtime) -> None:
-    node = Node(rt)
+    node = ServerNode(rt)
     try:
         async with _no_more_pages(rt):
             with pytest.raises(StoreFull):
                 await _fill(rt)
-            status, state = await node.vitals.readiness()
+            status, state = await node.vitals.check_readiness()
             assert (status, state.status, state.dependencies["database"].status) == (503, "degraded", "down")
             assert "full" in (state.dependencies["database"].detail or "")
             assert state.problems == [StoreFull().message]
         async with rt.db.write() as session:
             await session.execute(delete(WorkerId))
-        status, state = await node.vitals.readiness()
+        status, state = await node.vitals.check_readiness()
         assert (status, state.status, state.problems) == (200, "ready", [])
     finally:
         if node.engine is not None:

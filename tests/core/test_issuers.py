@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from refract.core.configuring import load_settings
 from refract.core.errors import ConfigurationError
+from refract.core.settings.loader import load_settings
 
 GOOD = {"URL": "https://id.example.com", "CLIENT_ID": "12345"}
 FILE = """
@@ -30,8 +30,8 @@ def test_several_issuers_by_environment(monkeypatch: pytest.MonkeyPatch) -> None
 
     assert list(issuers) == ["work", "home_2"]
     assert (issuers["work"].client_id, issuers["work"].audiences, issuers["work"].secret) == ("12345", ("99", "api"), None)
-    assert (issuers["home_2"].shown_name, issuers["home_2"].secret) == ("Clerk", "s")
-    assert issuers["work"].shown_name == "id.example.com"
+    assert (issuers["home_2"].display_name, issuers["home_2"].secret) == ("Clerk", "s")
+    assert issuers["work"].display_name == "id.example.com"
 
 
 def test_a_file_is_read_and_the_environment_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,26 +6,26 @@ from pathlib import Path
 import pytest
 
 from refract.core.clock import ManualClock
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.errors import StoreUnavailable
 from refract.core.ids import WorkerIdLost
-from refract.core.leases import RESERVE_MS, Lease, LeasedIds, leased_ids, take_worker_id
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
+from refract.core.worker_ids import RESERVE_MS, LeasedIds, WorkerIdLease, claim_worker_id, lease_ids
 
 
 async def test_many_processes_at_once_get_different_worker_ids(rt: Runtime, settings: Settings, clock: ManualClock) -> None:
     others = [Database(settings) for _ in range(8)]
-    leases = await asyncio.gather(*(take_worker_id(db, clock) for db in others for _ in range(4)))
+    leases = await asyncio.gather(*(claim_worker_id(db, clock) for db in others for _ in range(4)))
     for db in others:
         await db.close()
 
     assert len({lease.ids.worker for lease in leases}) == 32
 
 
-async def _take(rt: Runtime, clock: ManualClock, worker: int, monkeypatch: pytest.MonkeyPatch) -> Lease:
-    monkeypatch.setattr("refract.core.leases.secrets.choice", lambda free: worker if worker in free else free[0])
-    return await take_worker_id(rt.db, clock)
+async def _take(rt: Runtime, clock: ManualClock, worker: int, monkeypatch: pytest.MonkeyPatch) -> WorkerIdLease:
+    monkeypatch.setattr("refract.core.worker_ids.secrets.choice", lambda free: worker if worker in free else free[0])
+    return await claim_worker_id(rt.db, clock)
 
 
 async def test_the_next_holder_begins_behind_the_last_one_whatever_its_clock_says(
@@ -45,7 +45,7 @@ async def test_the_next_holder_begins_behind_the_last_one_whatever_its_clock_say
 
 
 async def test_a_holder_that_is_late_with_renewing_gives_nothing_until_it_has(rt: Runtime, clock: ManualClock) -> None:
-    lease = await take_worker_id(rt.db, clock)
+    lease = await claim_worker_id(rt.db, clock)
     clock.advance(RESERVE_MS / 1000 + 1)
     with pytest.raises(WorkerIdLost):
         lease.ids.next_id()
@@ -99,9 +99,9 @@ async def test_ids_that_were_lost_are_replaced_by_another_worker_id(
 async def test_the_patient_begin_without_a_database_and_the_others_do_not(tmp_path: Path, clock: ManualClock) -> None:
     db = Database(Settings(data_dir=tmp_path, database_url="postgresql://nobody@127.0.0.1:1/none"))
     with pytest.raises(StoreUnavailable):
-        async with leased_ids(db, clock):
+        async with lease_ids(db, clock):
             pass
-    async with leased_ids(db, clock, patient=True) as ids:
+    async with lease_ids(db, clock, patient=True) as ids:
         with pytest.raises(WorkerIdLost):
             ids.next_id()
     await db.close()

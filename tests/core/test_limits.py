@@ -6,8 +6,8 @@ had opened it (security review, finding 2).
 
 import pytest
 
-from refract.core.configuring import load_settings
 from refract.core.errors import ConfigurationError
+from refract.core.settings.loader import load_settings
 
 LIMITS = (
     "CREATES_PER_HOUR",

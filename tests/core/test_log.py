@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from refract.core.log import _shorten_lost_connections, redact
-from refract.identity.keys import make_key
+from refract.identity.keys import generate_key
 
-KEY = make_key()
+KEY = generate_key()
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_lost_connection_is_one_line() -> None:
     try:
         raise ConnectionError("gone")
     except ConnectionError:
-        record = logging.LogRecord("refract.core.engines.MovingPool", logging.ERROR, "", 1, "Exception during reset", (), sys.exc_info())
+        record = logging.LogRecord("refract.core.db.engine.MovingPool", logging.ERROR, "", 1, "Exception during reset", (), sys.exc_info())
 
     assert _shorten_lost_connections(record)
     assert (record.levelname, record.getMessage(), record.exc_info) == ("WARNING", "connection_lost: gone", None)

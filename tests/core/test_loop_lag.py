@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from refract.core.loop_lag import INTERVAL_SECONDS, WINDOW_SECONDS, LoopProbe
+from refract.core.loop_lag import PROBE_INTERVAL, WINDOW_SECONDS, LoopLagProbe
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
-from refract.node import Node
+from refract.core.settings.model import Settings
+from refract.server.node import ServerNode
 from tests.client import on_sqlite
 
 pytestmark = on_sqlite
@@ -19,25 +19,25 @@ def value(rt: Runtime, name: str) -> float:
 
 
 async def test_a_blocked_loop_is_seen(rt: Runtime) -> None:
-    probe = asyncio.create_task(LoopProbe(rt).run())
+    probe = asyncio.create_task(LoopLagProbe(rt).run())
     while not value(rt, "refract_loop_lag_seconds_count"):  # noqa: ASYNC110 - the probe sets no event
         await asyncio.sleep(0.01)
 
-    time.sleep(2 * INTERVAL_SECONDS)  # noqa: ASYNC251 - the very thing that is to be noticed
+    time.sleep(2 * PROBE_INTERVAL)  # noqa: ASYNC251 - the very thing that is to be noticed
 
     measured = value(rt, "refract_loop_lag_seconds_count")
     while value(rt, "refract_loop_lag_seconds_count") == measured:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     probe.cancel()
-    assert value(rt, "refract_loop_longest_seconds") >= INTERVAL_SECONDS
+    assert value(rt, "refract_loop_longest_seconds") >= PROBE_INTERVAL
 
 
 def test_the_longest_delay_is_forgotten_after_two_minutes(rt: Runtime) -> None:
-    probe = LoopProbe(rt)
+    probe = LoopLagProbe(rt)
     for lag, now in ((0.5, 1.0), (0.1, 2.0), (0.2, WINDOW_SECONDS + 1.0)):
-        probe.note(lag, now)
+        probe.record(lag, now)
     assert value(rt, "refract_loop_longest_seconds") == 0.5
-    probe.note(0.0, 2 * WINDOW_SECONDS + 1.0)
+    probe.record(0.0, 2 * WINDOW_SECONDS + 1.0)
     assert value(rt, "refract_loop_longest_seconds") == 0.2
     assert value(rt, "refract_loop_lag_seconds_count") == 4
 
@@ -45,8 +45,8 @@ def test_the_longest_delay_is_forgotten_after_two_minutes(rt: Runtime) -> None:
 @pytest.mark.parametrize("role", ["all", "web", "redirect", "worker", "ingest"])
 async def test_every_role_has_one(rt: Runtime, role: str) -> None:
     rt.settings = Settings(**{**rt.settings.model_dump(), "role": role})
-    node = Node(rt)
-    async with node.answering():
+    node = ServerNode(rt)
+    async with node.run_essentials():
         while not value(rt, "refract_loop_lag_seconds_count"):  # noqa: ASYNC110 - the probe sets no event
             await asyncio.sleep(0.01)
     if node.engine is not None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from refract.core.redis import ASK_SECONDS, AWAY_SECONDS, Redis, RedisAway, Script
+from refract.core.redis import QUERY_TIMEOUT, RETRY_INTERVAL, RedisAway, RedisClient, RedisScript
 from tools.servers import Redis as RedisServer
 
 
@@ -24,80 +24,80 @@ class Seconds:
 
 
 @pytest.fixture
-async def redis(redis_server: RedisServer) -> AsyncIterator[Redis]:
-    client = Redis(redis_server.url)
+async def redis(redis_server: RedisServer) -> AsyncIterator[RedisClient]:
+    client = RedisClient(redis_server.url)
     yield client
     await client.close()
 
 
-async def test_answers_come_as_they_are_on_the_wire(redis: Redis) -> None:
-    await redis.ask("SET", "a", b"\x00\xff")
+async def test_answers_come_as_they_are_on_the_wire(redis: RedisClient) -> None:
+    await redis.execute("SET", "a", b"\x00\xff")
 
-    assert await redis.ask("MGET", "a", "b") == [b"\x00\xff", None]
-    assert await redis.ask("INCR", "n") == 1
+    assert await redis.execute("MGET", "a", "b") == [b"\x00\xff", None]
+    assert await redis.execute("INCR", "n") == 1
 
 
-async def test_a_script_is_run_though_the_server_has_forgotten_it(redis: Redis) -> None:
-    script = Script("return {KEYS[1], ARGV[1]}")
-    assert await redis.run(script, ["k"], 5) == [b"k", b"5"]
-    await redis.ask("SCRIPT", "FLUSH")
+async def test_a_script_is_run_though_the_server_has_forgotten_it(redis: RedisClient) -> None:
+    script = RedisScript("return {KEYS[1], ARGV[1]}")
+    assert await redis.run_script(script, ["k"], 5) == [b"k", b"5"]
+    await redis.execute("SCRIPT", "FLUSH")
 
-    assert await redis.run(script, ["k"], 6) == [b"k", b"6"]
-    assert not redis.away
+    assert await redis.run_script(script, ["k"], 6) == [b"k", b"6"]
+    assert not redis.is_away
 
 
 async def test_while_it_is_away_one_question_a_second_finds_out(redis_server: RedisServer) -> None:
     clock = Seconds()
-    redis = Redis(redis_server.url, monotonic=clock)
+    redis = RedisClient(redis_server.url, monotonic=clock)
     redis_server.stop()
     for _ in range(20):
         with pytest.raises(RedisAway):
-            await redis.ask("PING")
+            await redis.execute("PING")
     assert redis.failures == 1  # the other nineteen asked nobody
     redis_server.start()
     with pytest.raises(RedisAway):
-        await redis.ask("PING")
-    clock.now += AWAY_SECONDS
+        await redis.execute("PING")
+    clock.now += RETRY_INTERVAL
 
-    assert await redis.ask("PING") == b"PONG"
-    assert not redis.away
+    assert await redis.execute("PING") == b"PONG"
+    assert not redis.is_away
     await redis.close()
 
 
-async def test_a_server_that_hangs_is_given_up(redis_server: RedisServer, redis: Redis) -> None:
-    await redis.ask("PING")
+async def test_a_server_that_hangs_is_given_up(redis_server: RedisServer, redis: RedisClient) -> None:
+    await redis.execute("PING")
     os.kill(redis_server.pid or 0, signal.SIGSTOP)
     try:
         began = asyncio.get_running_loop().time()
         with pytest.raises(RedisAway):
-            await redis.ask("PING")
+            await redis.execute("PING")
         waited = asyncio.get_running_loop().time() - began
     finally:
         os.kill(redis_server.pid or 0, signal.SIGCONT)
 
-    assert waited >= ASK_SECONDS  # it was asked, and not for ever
-    assert redis.away
+    assert waited >= QUERY_TIMEOUT  # it was asked, and not for ever
+    assert redis.is_away
 
 
-async def test_a_full_server_refuses_without_being_away(redis: Redis) -> None:
-    await redis.ask("CONFIG", "SET", "maxmemory", "1")
+async def test_a_full_server_refuses_without_being_away(redis: RedisClient) -> None:
+    await redis.execute("CONFIG", "SET", "maxmemory", "1")
 
     with pytest.raises(RedisAway, match="maxmemory"):
-        await redis.ask("SET", "a", "b")
+        await redis.execute("SET", "a", "b")
 
-    assert await redis.ask("PING") == b"PONG"
+    assert await redis.execute("PING") == b"PONG"
 
 
-async def test_nobody_gets_an_answer_that_was_meant_for_another(redis: Redis) -> None:
+async def test_nobody_gets_an_answer_that_was_meant_for_another(redis: RedisClient) -> None:
     """A cancelled question leaves its answer on the wire: the connection must not be used again."""
     for number in range(100):
-        await redis.ask("SET", f"k{number}", str(number))
+        await redis.execute("SET", f"k{number}", str(number))
     chance = random.Random(7)
     wrong: list[tuple[int, bytes]] = []
 
     async def ask(number: int) -> None:
         for _ in range(30):
-            answer = await redis.ask("GET", f"k{number}", seconds=5)
+            answer = await redis.execute("GET", f"k{number}", seconds=5)
             if answer != str(number).encode():
                 wrong.append((number, answer))
 
@@ -109,20 +109,20 @@ async def test_nobody_gets_an_answer_that_was_meant_for_another(redis: Redis) ->
         await asyncio.gather(*tasks, return_exceptions=True)
 
     assert wrong == []
-    assert await redis.ask("PING") == b"PONG"
+    assert await redis.execute("PING") == b"PONG"
 
 
-async def test_what_is_published_is_heard_until_the_server_goes(redis_server: RedisServer, redis: Redis) -> None:
+async def test_what_is_published_is_heard_until_the_server_goes(redis_server: RedisServer, redis: RedisClient) -> None:
     on_the_list = asyncio.Event()
     heard: list[bytes] = []
 
     async def listen() -> None:
-        async for message in redis.messages("news", on_the_list.set):  # one by one, to see them before the end
+        async for message in redis.subscribe("news", on_the_list.set):  # one by one, to see them before the end
             heard.append(message)  # noqa: PERF401
 
     listening = asyncio.create_task(listen())
     await on_the_list.wait()
-    await redis.ask("PUBLISH", "news", "one")
+    await redis.execute("PUBLISH", "news", "one")
     while not heard:  # noqa: ASYNC110 - it has no event of its own
         await asyncio.sleep(0.01)
     redis_server.stop()
@@ -135,7 +135,7 @@ async def test_what_is_published_is_heard_until_the_server_goes(redis_server: Re
 async def test_an_address_where_nobody_listens() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, not listening
-        redis = Redis(f"redis://127.0.0.1:{taken.getsockname()[1]}/0")
+        redis = RedisClient(f"redis://127.0.0.1:{taken.getsockname()[1]}/0")
         with pytest.raises(RedisAway):
-            await redis.ask("PING")
+            await redis.execute("PING")
         await redis.close()

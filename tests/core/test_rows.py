@@ -8,7 +8,7 @@ from sqlalchemy import Table, select
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from refract.core.clock import ManualClock
-from refract.core.rows import MANY, insert_or_skip, insert_rows
+from refract.core.db.bulk import MIN_ARRAY_ROWS, insert_or_skip, insert_rows
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.tags.models import DEFAULT_COLOR, Tag
@@ -28,7 +28,7 @@ def people(clock: ManualClock, number: int) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", [1, MANY - 1, MANY, 300])
+@pytest.mark.parametrize("number", [1, MIN_ARRAY_ROWS - 1, MIN_ARRAY_ROWS, 300])
 async def test_every_value_arrives_and_what_no_row_names_gets_its_default(rt: Runtime, clock: ManualClock, number: int) -> None:
     rows = people(clock, number)
     async with rt.db.write() as session:
@@ -39,7 +39,7 @@ async def test_every_value_arrives_and_what_no_row_names_gets_its_default(rt: Ru
     assert {(one.email_verified, one.plan, one.role, one.status) for one in found} == {(False, "free", "user", "active")}
 
 
-@pytest.mark.parametrize("number", [3, MANY + 4])
+@pytest.mark.parametrize("number", [3, MIN_ARRAY_ROWS + 4])
 async def test_a_row_whose_key_is_taken_is_left_out_and_the_others_come(rt: Runtime, clock: ManualClock, number: int) -> None:
     def tag(one: int, name: str) -> dict[str, Any]:
         return {"id": one, "scope": "shared", "space": 0, "key": name, "name": name, "name_key": name, "created_at": clock.now()}
@@ -52,7 +52,7 @@ async def test_a_row_whose_key_is_taken_is_left_out_and_the_others_come(rt: Runt
     assert found == {"first": (1, DEFAULT_COLOR)} | {f"tag-{one}": (100 + one, DEFAULT_COLOR) for one in range(number) if one != 1}
 
 
-@pytest.mark.parametrize("number", [3, MANY + 4])
+@pytest.mark.parametrize("number", [3, MIN_ARRAY_ROWS + 4])
 async def test_without_leave_to_skip_a_taken_key_fails_and_nothing_comes(rt: Runtime, clock: ManualClock, number: int) -> None:
     rows = people(clock, number)
     with pytest.raises(IntegrityError):
@@ -62,7 +62,7 @@ async def test_without_leave_to_skip_a_taken_key_fails_and_nothing_comes(rt: Run
         assert list(await session.scalars(select(User.id))) == []
 
 
-@pytest.mark.parametrize("number", [3, MANY + 4])
+@pytest.mark.parametrize("number", [3, MIN_ARRAY_ROWS + 4])
 async def test_a_value_that_is_too_long_is_never_cut_off(rt: Runtime, clock: ManualClock, number: int) -> None:
     rows = people(clock, number)
     rows[1]["display_name"] = "x" * 101

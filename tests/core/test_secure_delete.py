@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import delete, text
 
 from refract.admin import jobs, service
-from refract.admin.parts import PARTS
-from refract.admin.schemas import Links
+from refract.admin.personal_data import PERSONAL_DATA_HOOKS
+from refract.admin.schemas import LinkDisposition
 from refract.core.runtime import Runtime
-from refract.identity.payloads import FinishLeaving
+from refract.identity.payloads import FinishAccountDeletion
 from refract.links.models import LinkChange
 from tests import make
 
@@ -25,9 +25,9 @@ async def test_nothing_of_a_deleted_account_is_left_in_the_files(rt: Runtime, tm
         for number in range(20):
             await make.link(session, rt, eve, f"https://example.com/{CANARY}/{number}", notes=f"{CANARY} {number}", title=CANARY)
     async with rt.db.write() as session:
-        await service.delete_person(session, rt, root, eve.id, PARTS, links=Links.DELETE, heir_id=None)
+        await service.delete_person(session, rt, root, eve.id, PERSONAL_DATA_HOOKS, links=LinkDisposition.DELETE, heir_id=None)
         await session.execute(delete(LinkChange))
-    await jobs.finish_leaving(rt, FinishLeaving(user_id=eve.id))
+    await jobs.finish_account_deletion(rt, FinishAccountDeletion(user_id=eve.id))
 
     found = {path.name: path.read_bytes().count(CANARY.encode()) for path in _files(tmp_path)}
     assert sum(found.values()) == 0, found

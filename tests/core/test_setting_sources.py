@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from refract.core.configuring import load_settings
-from refract.core.env_file import load_env_file, parse_env_file
 from refract.core.errors import ConfigurationError
+from refract.core.settings.env_file import load_env_file, parse_env_file
+from refract.core.settings.loader import load_settings
 
 HTTPS = {"REFRACT_ENVIRONMENT": "production", "REFRACT_BASE_URL": "https://go.example.com"}
 

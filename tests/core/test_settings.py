@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from refract.core.configuring import load_settings, prepare_data_dir
 from refract.core.errors import ConfigurationError
-from refract.core.settings import Settings
+from refract.core.settings.loader import load_settings, prepare_data_dir
+from refract.core.settings.model import Settings
 
 
 @pytest.mark.parametrize(

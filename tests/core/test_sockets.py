@@ -7,7 +7,7 @@ from typing import cast
 
 import uvloop
 
-from refract.core.sockets import hang_up, unread
+from refract.core.sockets import has_unread_data, shut_down_writing
 
 
 def heard(client: socket.socket) -> bytes | None:
@@ -44,10 +44,10 @@ class _Note(asyncio.Protocol):
 def test_the_other_side_hears_of_the_end_before_the_loops_next_turn() -> None:
     async def story() -> None:
         transport, client = await Pair().open()
-        assert not unread(transport)
+        assert not has_unread_data(transport)
         transport.close()
         assert heard(client) is None  # the loop has not done it yet
-        hang_up(transport)
+        shut_down_writing(transport)
         assert heard(client) == b""
         client.close()
 
@@ -59,7 +59,7 @@ def test_what_is_still_to_be_sent_is_sent_first() -> None:
         transport, client = await Pair().open()
         transport.write(b"x" * 10_000_000)
         transport.close()
-        hang_up(transport)
+        shut_down_writing(transport)
         size = 0
         client.setblocking(False)
         loop = asyncio.get_running_loop()
@@ -74,10 +74,10 @@ def test_what_is_still_to_be_sent_is_sent_first() -> None:
 def test_a_connection_that_stays_open_is_left_alone() -> None:
     async def story() -> None:
         transport, client = await Pair().open()
-        hang_up(transport)
+        shut_down_writing(transport)
         assert heard(client) is None
         client.sendall(b"GET")
-        assert unread(transport)
+        assert has_unread_data(transport)
         transport.close()
         client.close()
 

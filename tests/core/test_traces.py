@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.core.traces import MOST_WAITING, Traces, make_traces
 from tests.client import client_of
 from tests.conftest import make_settings
@@ -57,11 +57,11 @@ async def flushed(traces: Traces) -> None:
 
 
 async def test_a_request_and_what_it_asked_the_database_are_one_trace(rt: Runtime) -> None:
-    application = Application(rt)
+    application = WebNode(rt)
     async with collector(rt.settings.otlp_url or "") as got, client_of(application) as client:
         await client.get("/secret-name?token=hush", headers={"traceparent": PARENT})
         await client.get("/api/v1/names/roadmap", headers={"traceparent": "rubbish"})
-        await flushed(rt.part(make_traces))
+        await flushed(rt.singleton(make_traces))
     assert application.engine is not None
     application.engine.spool.close()
 
@@ -87,7 +87,7 @@ async def test_a_span_that_fails_says_how(rt: Runtime) -> None:
 
 
 async def test_a_collector_that_is_away_costs_nothing_but_spans(rt: Runtime) -> None:
-    traces = rt.part(make_traces)
+    traces = rt.singleton(make_traces)
     for _ in range(MOST_WAITING + 5):
         with traces.span("x"):
             pass
@@ -97,5 +97,5 @@ async def test_a_collector_that_is_away_costs_nothing_but_spans(rt: Runtime) -> 
 
 
 def test_without_a_collector_it_is_not_loaded(database: str) -> None:
-    asked = "import sys, refract.cli.process, refract.app, refract.work; sys.exit('refract.core.traces' in sys.modules)"
+    asked = "import sys, refract.server.process, refract.app, refract.server.worker; sys.exit('refract.core.traces' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0

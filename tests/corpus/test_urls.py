@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from refract.core.clock import ManualClock
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
-from refract.core.urls import same_site_host
-from refract.links.golinks import MAX_HREF, Unfillable, expand
-from refract.links.safety import Safety, Vetted
-from refract.links.safety_errors import InvalidUrl, LinkLoop
-from refract.links.templates import read_template
+from refract.core.urls import normalize_host
+from refract.links.golinks.expansion import MAX_HREF, ExpansionFailure, expand_template
+from refract.links.golinks.template import parse_template
+from refract.links.safety.errors import InvalidUrl, LinkLoop
+from refract.links.safety.service import CheckedDestination, DestinationChecker
 from tests.conftest import START, make_settings
 from tests.corpus.urls import ACCEPTED, LOOPS, REFUSED
 
@@ -25,10 +25,10 @@ NOTHING: Any = SimpleNamespace()
 
 
 @pytest.fixture(scope="module")
-def safety(tmp_path_factory: pytest.TempPathFactory) -> Safety:
+def safety(tmp_path_factory: pytest.TempPathFactory) -> DestinationChecker:
     """The checks that need nobody's answer: reading, and loops."""
     settings = make_settings(tmp_path_factory.mktemp("corpus"))
-    return Safety(Runtime(settings=settings, db=NOTHING, clock=ManualClock(START), ids=NOTHING, secret=NOTHING))
+    return DestinationChecker(Runtime(settings=settings, db=NOTHING, clock=ManualClock(START), ids=NOTHING, secret=NOTHING))
 
 
 def short(text: str) -> str:
@@ -40,8 +40,8 @@ def test_the_corpus_is_large_enough() -> None:
 
 
 @pytest.mark.parametrize("typed", REFUSED, ids=short)
-def test_refused_input_says_why(safety: Safety, typed: str) -> None:
-    answer = safety._read(typed)
+def test_refused_input_says_why(safety: DestinationChecker, typed: str) -> None:
+    answer = safety._parse_destination(typed)
 
     assert isinstance(answer, InvalidUrl)
     assert REFUSED[typed] in answer.message
@@ -49,24 +49,24 @@ def test_refused_input_says_why(safety: Safety, typed: str) -> None:
 
 
 @pytest.mark.parametrize("typed", LOOPS, ids=short)
-def test_our_own_addresses_are_loops(safety: Safety, typed: str) -> None:
-    assert isinstance(safety._read(typed), LinkLoop)
+def test_our_own_addresses_are_loops(safety: DestinationChecker, typed: str) -> None:
+    assert isinstance(safety._parse_destination(typed), LinkLoop)
 
 
 @pytest.mark.parametrize("typed", ACCEPTED, ids=short)
-def test_accepted_input_leads_to_the_host_it_shows(safety: Safety, typed: str) -> None:
-    answer = safety._read(typed)
+def test_accepted_input_leads_to_the_host_it_shows(safety: DestinationChecker, typed: str) -> None:
+    answer = safety._parse_destination(typed)
 
-    assert isinstance(answer, Vetted)
+    assert isinstance(answer, CheckedDestination)
     assert answer.host == ACCEPTED[typed]
-    assert answer.typed == typed
+    assert answer.as_typed == typed
     _assert_one_reading(answer)
 
 
-def _assert_one_reading(answer: Vetted) -> None:
+def _assert_one_reading(answer: CheckedDestination) -> None:
     """The bytes that would go out mean the same to a browser and to the strictest old parser."""
-    location = expand(read_template(answer.typed), ["x"] * (read_template(answer.typed).last_position or 0))
-    if isinstance(location, Unfillable):  # a default that is refused as a path is refused when followed
+    location = expand_template(parse_template(answer.as_typed), ["x"] * (parse_template(answer.as_typed).last_position or 0))
+    if isinstance(location, ExpansionFailure):  # a default that is refused as a path is refused when followed
         return
     assert location.isascii()
     assert all(0x21 <= ord(character) <= 0x7E for character in location)
@@ -80,7 +80,7 @@ def _assert_one_reading(answer: Vetted) -> None:
     assert other.username is None
     assert other.password is None
     assert other.scheme == browser.protocol[:-1]
-    assert same_site_host(other.hostname or "") == same_site_host(answer.host).strip("[]")
+    assert normalize_host(other.hostname or "") == normalize_host(answer.host).strip("[]")
 
 
 # -- anything at all
@@ -102,8 +102,8 @@ def addresses(draw: st.DrawFn) -> str:
 @given(st.one_of(addresses(), st.text(max_size=60), st.builds(lambda rest: f"https://good.example/{rest}", st.text(max_size=40))))
 @example("http://good.example\\@evil.example/")
 @example("https://good.example/{1}\r\nX: y")
-def test_whatever_is_accepted_has_one_reading(safety: Safety, typed: str) -> None:
-    answer = safety._read(typed)
+def test_whatever_is_accepted_has_one_reading(safety: DestinationChecker, typed: str) -> None:
+    answer = safety._parse_destination(typed)
 
     if isinstance(answer, RefractError):
         assert answer.status == 422

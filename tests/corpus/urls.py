@@ -3,7 +3,7 @@
 `ACCEPTED` maps what is typed to the host that a visitor reaches; `REFUSED` maps it to a part of the sentence that says why.
 """
 
-from refract.core.urls import MAX_URL
+from refract.core.urls import MAX_URL_LENGTH
 
 SCHEME = "Only http and https addresses"
 BEGIN = "must begin with http:// or https://"
@@ -99,7 +99,7 @@ ACCEPTED: dict[str, str] = {
     "https://example.com/;v=1,2;x@y:z!$&'()*+": "example.com",
     "https://example.com/👩\u200d💻": "example.com",
     "https://example.com/?q=a+b&q=a%20b&&=": "example.com",
-    "https://example.com/" + "a" * (MAX_URL - 20): "example.com",
+    "https://example.com/" + "a" * (MAX_URL_LENGTH - 20): "example.com",
     "https://example.com/?" + "ü" * 500: "example.com",
     "https://evil.example.go.test/": "evil.example.go.test",
     "https://go.test.evil.example/": "go.test.evil.example",
@@ -257,7 +257,7 @@ REFUSED: dict[str, str] = {
     "https://example.com/\ud800": UNREADABLE,
     "https://exam\udfffple.com/": UNREADABLE,
     # -- too long
-    "https://example.com/" + "a" * MAX_URL: LONG,
+    "https://example.com/" + "a" * MAX_URL_LENGTH: LONG,
     "https://example.com/?" + "ü" * 1100: LONG,
     "https://example.com/" + "日" * 900: LONG,
     "https://" + "a" * 100_000 + ".example/": LONG,

@@ -12,20 +12,20 @@ import httpx
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from refract.analytics.consume import Consumer
-from refract.analytics.ingest import Ingester
-from refract.analytics.ship import Shipper
-from refract.app import Application
-from refract.core.db import WriteSession
+from refract.app import WebNode
+from refract.clicks.ingest.consumer import StreamConsumer
+from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.ingest.shipper import SpoolShipper
+from refract.core.db.session import WriteSession
 from refract.core.extraction.pool import ExtractionPool
-from refract.core.loop_lag import LoopProbe
-from refract.core.redis import shared_redis
+from refract.core.loop_lag import LoopLagProbe
+from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.models import User
 from refract.jobs import metrics as job_metrics
 from refract.lists import service as lists
-from refract.lists.access import Who as ListMaker
+from refract.lists.access import ListCaller as ListMaker
 from tests import make
 from tests.conftest import make_settings
 from tests.redirect.outside import Outside
@@ -149,16 +149,16 @@ def settings(database: str, tmp_path: Path) -> Settings:
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 async def test_every_figure_that_is_drawn_or_watched_is_counted(rt: Runtime) -> None:
-    redis = rt.part(shared_redis)
+    redis = rt.singleton(create_redis)
     assert redis is not None
-    application = Application(rt)
+    application = WebNode(rt)
     ingester = Ingester(rt)
-    Shipper(rt, redis)
-    Consumer(rt, redis, ingester)
-    await job_metrics.observe(rt)
-    job_metrics.count(rt, "any", "done")
-    LoopProbe(rt)
-    rt.part(ExtractionPool)
+    SpoolShipper(rt, redis)
+    StreamConsumer(rt, redis, ingester)
+    await job_metrics.update_job_gauges(rt)
+    job_metrics.count_job(rt, "any", "done")
+    LoopLagProbe(rt)
+    rt.singleton(ExtractionPool)
     told = re.findall(rb"^# TYPE (\S+) (\S+)$", rt.metrics.render(), re.MULTILINE)
     assert application.engine is not None
     application.engine.spool.close()
@@ -220,8 +220,8 @@ def test_the_front_sends_everybody_where_they_belong(tmp_path: Path) -> None:
 async def _published(session: WriteSession, rt: Runtime, owner: User) -> None:
     who = ListMaker(owner.id)
     made = await make.list_of(session, rt, who, "https://example.com/first", title="What we read")
-    await lists.wish_slug(session, make.space(rt), who, made.id, "reading")
-    await lists.publish(session, make.space(rt), who, made.id)
+    await lists.set_draft_slug(session, make.space(rt), who, made.id, "reading")
+    await lists.publish_list(session, make.space(rt), who, made.id)
 
 
 def _front(home: Path, nginx: str, ports: dict[str, int], port: int, secure: int) -> "subprocess.Popen[bytes]":

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from refract.core.issuers import Issuer
-from refract.core.settings import Settings
+from refract.core.settings.issuers import Issuer
+from refract.core.settings.model import Settings
 from tools.docs import REFERENCE, RELIABILITY, docstrings, error_classes, pages
 from tools.figures import MEASURED, with_measured
 

@@ -27,8 +27,8 @@ from proofs import (
 )
 from proofs.harness import disk
 from proofs.harness.report import Report
-from refract.core.db import Database
-from refract.core.settings import Settings
+from refract.core.db.session import Database
+from refract.core.settings.model import Settings
 from refract.migrations import upgrade as upgrade_schema
 from tests.services_plugin import ABSENT
 from tools import packages

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.links import service
-from refract.links.blocking import block_domain, unblock_domain
 from refract.links.models import Link
+from refract.links.safety.blocked_domains import block_domain, unblock_domain
 from refract.links.schemas import LinkPatch
 from tests import make
 from tests.redirect.outside import Outside

@@ -14,7 +14,7 @@ import asyncio, json, sys
 from refract.cli import child, process
 from refract.core.log import configure_logging
 from refract.core.runtime import running
-from refract.core.configuring import load_settings
+from refract.core.settings.loader import load_settings
 
 async def main():
     settings = load_settings()
@@ -35,18 +35,26 @@ COMMAND = "import json, sys; from refract.cli.commands import Commands; Commands
 HEAVY = {"alembic", "duckdb", "numpy", "datasketches", "trafilatura", "ua_parser", "pyarrow", "asyncpg", "asyncmy", "typer", "redis"}
 NEVER = {
     "redirect": HEAVY
-    | {"fastapi", "httpx", "refract.app", "refract.migrations.tables", "refract.work", "refract.jobs.worker", "refract.analytics.ingest"},
-    "worker": HEAVY | {"fastapi", "jinja2", "segno", "refract.app", "refract.redirect.lane", "refract.redirect.follow"},
-    "web": HEAVY | {"refract.work", "refract.migrations.tables"},
+    | {
+        "fastapi",
+        "httpx",
+        "refract.app",
+        "refract.migrations.tables",
+        "refract.server.worker",
+        "refract.jobs.worker",
+        "refract.clicks.ingest.ingester",
+    },
+    "worker": HEAVY | {"fastapi", "jinja2", "segno", "refract.app", "refract.redirect.protocol", "refract.redirect.asgi"},
+    "web": HEAVY | {"refract.server.worker", "refract.migrations.tables"},
     "all": HEAVY | {"refract.migrations.tables"},
 }
 ALWAYS = {
-    "redirect": {"refract.redirect.lane"},
-    "worker": {"refract.jobs.worker", "refract.analytics.ingest"},
-    "web": {"fastapi", "refract.redirect.lane", "refract.analytics.ingest"},
-    "all": {"fastapi", "refract.redirect.lane", "refract.jobs.worker", "refract.analytics.ingest"},
+    "redirect": {"refract.redirect.protocol"},
+    "worker": {"refract.jobs.worker", "refract.clicks.ingest.ingester"},
+    "web": {"fastapi", "refract.redirect.protocol", "refract.clicks.ingest.ingester"},
+    "all": {"fastapi", "refract.redirect.protocol", "refract.jobs.worker", "refract.clicks.ingest.ingester"},
 }
-LATER = {"fastapi", "refract.app", "refract.work", "refract.analytics.ingest", "refract.library"}
+LATER = {"fastapi", "refract.app", "refract.server.worker", "refract.clicks.ingest.ingester", "refract.library"}
 """Loaded while links are followed already."""
 
 
@@ -62,7 +70,7 @@ def test_a_role_loads_what_it_needs_and_no_more(tmp_path: Path, role: str) -> No
     assert not loaded & NEVER[role]
     assert loaded >= ALWAYS[role]
     if role != "worker":
-        assert "refract.redirect.lane" in first
+        assert "refract.redirect.protocol" in first
         assert not first & LATER
 
 
@@ -74,5 +82,6 @@ def test_the_command_that_serves_loads_no_other_and_starts_a_process_before_it_l
     loaded = set(json.loads(done.stdout))
 
     assert not loaded & (
-        HEAVY - {"typer"} | {"sqlalchemy", "uvicorn", "starlette", "httpx", "jinja2", "refract.node", "refract.work", "refract.links"}
+        HEAVY - {"typer"}
+        | {"sqlalchemy", "uvicorn", "starlette", "httpx", "jinja2", "refract.server.node", "refract.server.worker", "refract.links"}
     )

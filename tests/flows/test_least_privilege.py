@@ -14,13 +14,13 @@ from sqlalchemy import make_url, text, update
 from sqlalchemy.exc import DBAPIError
 
 from refract import migrations
-from refract.core.db import Database, WriteSession
+from refract.core.db.session import Database, WriteSession
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.models import BrowserSession
 from refract.lists import service as lists
-from refract.lists.access import Who as ListMaker
-from refract.migrations.tables import ingest_tables, metadata, redirect_tables
+from refract.lists.access import ListCaller as ListMaker
+from refract.migrations.tables import list_ingest_tables, list_redirect_tables, metadata
 from tests import make
 from tests.flows.test_clicks import eventually
 from tests.redirect.outside import Outside
@@ -98,19 +98,19 @@ def test_each_role_runs_on_a_user_that_can_do_no_more_than_it_needs(urls: dict[s
     wishes = ("SELECT * FROM links", change, click, schema)
     rights = {one: [_may(urls[one], tmp_path, wish) for wish in wishes] for one in ACCOUNTS}
     assert rights == {"web": [True, True, True, False], "ingest": [False, False, True, False], "redirect": [True, False, False, False]}
-    for account, readable in (("redirect", redirect_tables()), ("ingest", ingest_tables())):
+    for account, readable in (("redirect", list_redirect_tables()), ("ingest", list_ingest_tables())):
         found = {table for table in metadata.tables if _may(urls[account], tmp_path, f"SELECT 1 FROM {table} LIMIT 1")}  # noqa: S608 - ours
         assert found == {*readable, "schema_requirements"}, account
     secrets_of_others = {"audit_log", "items", "item_pages", "signin_links", "visitor_salts", "jobs", "click_events"}
-    assert secrets_of_others & set(redirect_tables()) == set()  # the user of what faces the internet could read every table
+    assert secrets_of_others & set(list_redirect_tables()) == set()  # the user of what faces the internet could read every table
 
 
 def _published(outside: Outside) -> None:
     async def publish(session: WriteSession, rt: Runtime) -> None:
         who = ListMaker(outside.owner.id)
         made = await make.list_of(session, rt, who, "https://example.com/first", "https://example.com/second", title="What we read")
-        await lists.wish_slug(session, make.space(rt), who, made.id, "reading")
-        await lists.publish(session, make.space(rt), who, made.id)
+        await lists.set_draft_slug(session, make.space(rt), who, made.id, "reading")
+        await lists.publish_list(session, make.space(rt), who, made.id)
 
     outside.write(publish)
 
@@ -179,7 +179,7 @@ def test_a_user_that_may_not_make_users_gets_a_sentence(urls: dict[str, str], tm
 
 def test_a_user_that_may_not_migrate_is_told_who_may(urls: dict[str, str], tmp_path: Path) -> None:
     """It was "Something went wrong on our side: (sqlalchemy…) must be owner of table links [SQL: ALTER TABLE …]"."""
-    before, owner = migrations.revisions()[-2], urls["owner"]
+    before, owner = migrations.list_revisions()[-2], urls["owner"]
     back = refract("migrate", "--to", before, "--yes", "--data-dir", str(tmp_path / "owner"), REFRACT_DATABASE_URL=owner)
     assert back.returncode == 0, back.stderr
     for words in (("serve", "--role", "web", "--port", "0"), ("migrate",), ("links", "list")):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from refract.core.db import count_statements
+from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
 from refract.identity.models import Scope, User
 from refract.links import queries, service
@@ -74,7 +74,7 @@ async def test_pages_cost_the_same_at_3_and_at_300_links(rt: Runtime, client: As
         assert page[0][1] is not None
         for path in (*PAGES, f"/app/links/{page[0][1].id}"):
             asked: list[str] = []
-            stop = count_statements(rt.db.reading_engine, asked.append)
+            stop = count_statements(rt.db.read_engine, asked.append)
             answer = await client.get(path, headers=headers | {"Accept": "text/html"})
             stop()
             assert answer.status_code == 200

@@ -4,7 +4,7 @@ import pytest
 from httpx import AsyncClient
 
 from refract.core.runtime import Runtime
-from refract.home.sharing import Shared, read
+from refract.home.browser_integration import SharedContent, parse_shared
 from tests import make
 from tests.client import by_cookie, on_sqlite
 
@@ -15,19 +15,19 @@ LONG = f"{'Something that was said at length. ' * 8}{PAGE}"
 @pytest.mark.parametrize(
     ("url", "text", "title", "meant"),
     [
-        (PAGE, "", "A page", Shared(PAGE, PAGE)),
-        ("", PAGE, "", Shared(PAGE, PAGE)),
-        ("", f"A page {PAGE}", "", Shared(PAGE, PAGE)),
-        ("", "", f"A page {PAGE}", Shared(PAGE, PAGE)),
-        ("", LONG, "", Shared(LONG, PAGE)),
-        ("", "A thought.", "", Shared("A thought.", None)),
-        ("", "", "A title alone", Shared("A title alone", None)),
-        ("", "HTTPS://EXAMPLE.COM", "", Shared("HTTPS://EXAMPLE.COM", "HTTPS://EXAMPLE.COM")),
-        ("", "", "", Shared("", None)),
+        (PAGE, "", "A page", SharedContent(PAGE, PAGE)),
+        ("", PAGE, "", SharedContent(PAGE, PAGE)),
+        ("", f"A page {PAGE}", "", SharedContent(PAGE, PAGE)),
+        ("", "", f"A page {PAGE}", SharedContent(PAGE, PAGE)),
+        ("", LONG, "", SharedContent(LONG, PAGE)),
+        ("", "A thought.", "", SharedContent("A thought.", None)),
+        ("", "", "A title alone", SharedContent("A title alone", None)),
+        ("", "HTTPS://EXAMPLE.COM", "", SharedContent("HTTPS://EXAMPLE.COM", "HTTPS://EXAMPLE.COM")),
+        ("", "", "", SharedContent("", None)),
     ],
 )
-def test_what_was_handed_over_is_understood(url: str, text: str, title: str, meant: Shared) -> None:
-    assert read(url, text, title) == meant
+def test_what_was_handed_over_is_understood(url: str, text: str, title: str, meant: SharedContent) -> None:
+    assert parse_shared(url, text, title) == meant
 
 
 @on_sqlite

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refract.home.typed import commands_for, go_path, read
+from refract.home.omnibox_parser import find_commands, parse_go_path, parse_input
 
 
 @pytest.mark.parametrize(
@@ -30,15 +30,15 @@ from refract.home.typed import commands_for, go_path, read
     ],
 )
 def test_what_was_typed(typed: str, kind: str, text: str) -> None:
-    meaning = read(typed)
+    meaning = parse_input(typed)
     assert (meaning.kind, meaning.text) == (kind, text)
 
 
 def test_commands_are_called_by_the_beginnings_of_their_words_where_their_part_is_there() -> None:
-    assert [one.words for one in commands_for("set", ["settings"])] == ["Settings"]
-    assert [one.words for one in commands_for("jobs admin", ["admin"])] == ["Admin: jobs"]
-    assert commands_for("jobs", ["links"]) == []
-    assert commands_for("", ["links"]) == []
+    assert [one.label for one in find_commands("set", ["settings"])] == ["Settings"]
+    assert [one.label for one in find_commands("jobs admin", ["admin"])] == ["Admin: jobs"]
+    assert find_commands("jobs", ["links"]) == []
+    assert find_commands("", ["links"]) == []
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def test_commands_are_called_by_the_beginnings_of_their_words_where_their_part_i
     [("roadmap", "roadmap"), ("go/roadmap", "roadmap"), ("/jira/PROJ-1", "jira/PROJ-1"), ("jira PROJ-1", "jira/PROJ-1"), ("  ", "")],
 )
 def test_the_path_behind_a_keyword(typed: str, path: str) -> None:
-    assert go_path(typed) == path
+    assert parse_go_path(typed) == path
 
 
 @pytest.mark.parametrize("typed", ["//evil.test", "/ /evil.test", "/\t/evil.test", "go// /evil.test", "/\u2003//evil.test"])
 def test_a_keyword_never_leads_to_another_site(typed: str) -> None:
     """The finding: spaces were turned into slashes last, so `/app/go?q=/%09/evil.test` redirected to `//evil.test`."""
-    assert go_path(typed) == "evil.test"
+    assert parse_go_path(typed) == "evil.test"

@@ -6,7 +6,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 from httpx import ASGITransport, AsyncClient, Response
 
-from refract.app import Application
+from refract.app import WebNode
 
 HOME = "http://go.test"
 
@@ -14,7 +14,7 @@ HOME = "http://go.test"
 class Browser:
     """`app` is the Refract behind http://go.test; every other address is asked over the network."""
 
-    def __init__(self, app: Application) -> None:
+    def __init__(self, app: WebNode) -> None:
         self._here = AsyncClient(transport=ASGITransport(app), base_url=HOME, headers={"Accept": "text/html", "User-Agent": "Test/1.0"})
         self._there = AsyncClient(headers={"Accept": "text/html"}, timeout=10, trust_env=False)
         self.seen: list[str] = []

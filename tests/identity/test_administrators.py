@@ -13,11 +13,11 @@ from httpx import AsyncClient
 from pydantic import ValidationError
 from sqlalchemy import select
 
-from refract.cli.doctor import setup
+from refract.cli.doctor import configuration
 from refract.core.clock import ManualClock
-from refract.core.issuers import Issuer
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.issuers import Issuer
+from refract.core.settings.model import Settings
 from refract.identity.models import AuditEntry, User, UserRole
 from refract.identity.oidc.accounts import sync_account
 from tests import make
@@ -152,6 +152,6 @@ async def test_a_token_that_names_another_address_is_judged_by_it(rt: Runtime, c
 def test_a_provider_open_to_the_world_is_pointed_out(tmp_path: Path, issuer: dict[str, Any], warned: bool) -> None:
     settings = make_settings(tmp_path, issuers={"work": Issuer(client_id=CLIENT, **issuer)})
 
-    found = [finding for finding in setup.look(settings) if "DOMAINS" in finding.remedy]
+    found = [finding for finding in configuration.check_configuration(settings) if "DOMAINS" in finding.remedy]
 
     assert bool(found) is warned

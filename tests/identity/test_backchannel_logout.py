@@ -12,18 +12,18 @@ import httpx
 import pytest
 from httpx import AsyncClient
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.clock import ManualClock, SystemClock
-from refract.core.db import Database
-from refract.core.ids import Snowflakes
-from refract.core.issuers import Issuer
+from refract.core.db.session import Database
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
-from refract.core.settings import Settings
+from refract.core.settings.issuers import Issuer
+from refract.core.settings.model import Settings
 from refract.identity import sessions
+from refract.identity.authentication import Caller
 from refract.identity.models import User
-from refract.identity.standing import Standing
-from refract.identity.visitors import Actor
+from refract.identity.revocation import RevocationWatcher
 from tests import make
 from tests.client import by_cookie, client_of, on_sqlite
 from tests.conftest import make_settings
@@ -53,7 +53,7 @@ async def _send(client: AsyncClient, token: str, path: str = PATH) -> httpx.Resp
 
 async def _session(rt: Runtime, user: User, sid: str | None) -> dict[str, str]:
     async with rt.db.write() as session:
-        return by_cookie(rt, await sessions.begin_session(session, rt, user, "Test", sid=sid))
+        return by_cookie(rt, await sessions.create_session(session, rt, user, "Test", sid=sid))
 
 
 async def _seen(client: AsyncClient, *browsers: dict[str, str]) -> list[int]:
@@ -84,14 +84,14 @@ async def test_a_stream_ends_too_and_another_issuer_ends_nothing(rt: Runtime, cl
         stranger = await make.person(session, rt, "ada2", issuer="https://other.test", subject="ada")
     here, there = await _session(rt, ada, "s-1"), await _session(rt, stranger, "s-1")
     async with rt.db.read() as session:
-        (browser,) = await sessions.sessions_of(session, rt, ada)
-    standing = Standing(rt)
-    async with standing.watching(Actor(ada, frozenset(), session=browser)) as watched:
+        (browser,) = await sessions.list_sessions(session, rt, ada)
+    standing = RevocationWatcher(rt)
+    async with standing.watch(Caller(ada, frozenset(), session=browser)) as watched:
         await standing.close()  # it would look by itself meanwhile
         assert (await _send(client, logout_token(clock.now()))).status_code == 200
-        await standing.look()
+        await standing.check()
 
-    assert watched.gone
+    assert watched.revoked
     assert await _seen(client, here, there) == [401, 200]
 
 
@@ -158,7 +158,7 @@ async def test_only_refusals_count_against_the_limit_of_a_network(rt: Runtime, c
 
 
 @asynccontextmanager
-async def _listening(app: Application, port: int) -> AsyncIterator[None]:
+async def _listening(app: WebNode, port: int) -> AsyncIterator[None]:
     """Hand what arrives on a port of this machine to the program, as a proxy would."""
     heard: list[int] = []
 
@@ -197,13 +197,13 @@ async def _register(logout_uri: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _program(database: str, home: Path, issuer: Issuer) -> AsyncIterator[Application]:
+async def _program(database: str, home: Path, issuer: Issuer) -> AsyncIterator[WebNode]:
     """The program by the real clock: the provider has one of its own."""
     settings = make_settings(home / "data", database_url=database, issuers={"work": issuer})
     settings.data_dir.mkdir(mode=0o700, exist_ok=True)
     db, clock = Database(settings), SystemClock()
-    runtime = Runtime(settings=settings, db=db, clock=clock, ids=Snowflakes(1, clock), secret=Secret(b"s" * 40))
-    app = Application(runtime)
+    runtime = Runtime(settings=settings, db=db, clock=clock, ids=SnowflakeGenerator(1, clock), secret=Secret(b"s" * 40))
+    app = WebNode(runtime)
     try:
         yield app
     finally:

@@ -7,13 +7,13 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import func, select
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import BrowserSession, Scope, User, UserRole, UserStatus
 from refract.links.models import Link, LinkOwner
+from refract.server.worker import build_worker
 from refract.web import csrf
-from refract.work import worker
 from tests import make
 from tests.access.identities import Who
 from tests.access.matrix import FORBIDDEN, ROWS, SIGN_IN
@@ -92,7 +92,7 @@ async def test_a_slash_too_many_leads_to_the_same_host_and_nowhere_else(
 
 
 @on_sqlite
-async def test_a_key_without_the_right_to_read_reads_nothing(rt: Runtime, app: Application) -> None:
+async def test_a_key_without_the_right_to_read_reads_nothing(rt: Runtime, app: WebNode) -> None:
     """By no door: not the API, not the pages, not the start page, not the suggestions, not a secure link."""
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
@@ -301,7 +301,7 @@ async def test_a_token_of_another_browser_or_in_the_address_proves_nothing(rt: R
     _, cookie = await _ada(rt)
     async with rt.db.write() as session:
         mallory = await make.cookie(session, rt, await make.person(session, rt, "mallory"))
-    mine, theirs = csrf.token_for(rt, cookie), csrf.token_for(rt, mallory)
+    mine, theirs = csrf.make_token(rt, cookie), csrf.make_token(rt, mallory)
     bare = by_cookie(rt, cookie, proven=False)
     body = {"name": "x"}
 
@@ -331,7 +331,7 @@ async def test_over_https_only_the_guarded_cookie_counts(rt: Runtime) -> None:
     _, cookie = await _ada(rt)
     rt.settings = rt.settings.model_copy(update={"base_url": "https://go.test"})
     rt.settings.__dict__.pop("public_url", None)
-    async with client_of(Application(rt)) as client:
+    async with client_of(WebNode(rt)) as client:
         for name, status in (("refract", 401), ("__host-refract", 401), ("__Secure-refract", 401), ("__Host-refract", 200)):
             assert (await client.get("/api/v1/me", headers={"Cookie": f"{name}={cookie}"})).status_code == status, name
         planted = {"Cookie": f"refract=planted; __Host-refract={cookie}"}
@@ -381,7 +381,7 @@ async def test_what_is_made_while_the_account_goes_goes_along(rt: Runtime, clien
     assert set(answers) <= {201, 204, 401}, answers
     for _ in range(3):  # jobs that meet at the same rows make way for each other, and are tried again
         clock.advance(180)
-        await worker(rt).run_due()
+        await build_worker(rt).run_due_jobs()
 
     async with rt.db.read() as reading:
         theirs = select(Link.status).join(LinkOwner, LinkOwner.link_id == Link.id).where(LinkOwner.user_id == ada.id)

@@ -14,11 +14,11 @@ from sqlalchemy import func, select, update
 
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.errors import AccountBarred
 from refract.identity.models import AccountTombstone, BrowserSession, User, UserRole
 from refract.identity.oidc.accounts import sync_account
-from refract.identity.people import make_local_user
+from refract.identity.users import create_local_user
 from tests import make
 from tests.access.identities import ISSUERS
 from tests.client import by_cookie, by_key, on_sqlite
@@ -43,7 +43,7 @@ async def test_somebody_of_a_provider_signs_in_again_after_seven_days_however_of
 ) -> None:
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
-        local = await make_local_user(session, rt, "l@example.com", subject="l", role=UserRole.USER)
+        local = await create_local_user(session, rt, "l@example.com", subject="l", role=UserRole.USER)
         cookies = [await make.cookie(session, rt, user) for user in (ada, local)]
     seen = []
     for _ in range(8):
@@ -133,7 +133,7 @@ async def test_deleting_twice_keeps_one_tombstone(rt: Runtime, client: AsyncClie
 
 async def test_an_account_of_the_terminal_leaves_no_tombstone(rt: Runtime, client: AsyncClient) -> None:
     async with rt.db.write() as session:
-        local = await make_local_user(session, rt, "l@example.com", subject="l", role=UserRole.USER)
+        local = await create_local_user(session, rt, "l@example.com", subject="l", role=UserRole.USER)
         cookie = await make.cookie(session, rt, local)
     assert (await client.delete("/api/v1/me", headers=by_cookie(rt, cookie))).status_code == 204
 

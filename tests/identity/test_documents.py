@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.clock import ManualClock
-from refract.core.db import Database
-from refract.core.issuers import Issuer
+from refract.core.db.session import Database
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.issuers import Issuer
+from refract.core.settings.model import Settings
 from refract.identity.errors import IssuerUnavailable
-from refract.identity.oidc import documents
-from refract.identity.oidc.bearer import person_behind
-from refract.identity.oidc.documents import Providers
+from refract.identity.oidc import providers
+from refract.identity.oidc.accounts import user_from_bearer_token
+from refract.identity.oidc.providers import OidcProviders
 from tests import make
 from tests.client import by_cookie, client_of, on_sqlite
 from tests.conftest import make_settings
@@ -47,14 +47,14 @@ def _token(clock: ManualClock, provider: Provider, **header: str) -> str:
 
 
 async def _good(rt: Runtime, clock: ManualClock, provider: Provider) -> bool:
-    good = await person_behind(rt, _token(clock, provider)) is not None
+    good = await user_from_bearer_token(rt, _token(clock, provider)) is not None
     await _settle(rt)
     return good
 
 
 async def _settle(rt: Runtime) -> None:
     """Let a refresh in the background come to its end."""
-    task = rt.part(Providers).by_name["work"]._refreshing
+    task = rt.singleton(OidcProviders).by_name["work"]._refresh_task
     if task is not None:
         await asyncio.gather(task, return_exceptions=True)
 
@@ -78,7 +78,7 @@ async def test_an_issuer_down_for_an_hour_stops_nobody(rt: Runtime, clock: Manua
     assert provider.asked.total() > asked, "it was asked in vain meanwhile"
     fresh = _again(rt)
     assert await _good(fresh, clock, provider)
-    app = Application(fresh)
+    app = WebNode(fresh)
     async with client_of(app) as client:
         assert (await client.get("/api/v1/me", headers=browser)).status_code == 200
         assert (await client.get("/api/v1/me", headers=bearer(_token(clock, provider)))).status_code == 200
@@ -94,7 +94,7 @@ async def test_an_issuer_down_for_an_hour_stops_nobody(rt: Runtime, clock: Manua
     await fresh.db.close()
 
     provider.bent = {}
-    clock.advance(documents.REST_SECONDS)
+    clock.advance(providers.RETRY_INTERVAL)
     assert await _good(rt, clock, provider)
 
 
@@ -112,7 +112,7 @@ async def test_keys_are_asked_for_once_an_hour_and_not_more(rt: Runtime, clock: 
 
 @on_sqlite
 async def test_many_at_once_ask_once(rt: Runtime, clock: ManualClock, provider: Provider) -> None:
-    assert all(await asyncio.gather(*(person_behind(rt, _token(clock, provider)) for _ in range(20))))
+    assert all(await asyncio.gather(*(user_from_bearer_token(rt, _token(clock, provider)) for _ in range(20))))
     assert provider.asked == {DISCOVERY: 1, "/keys": 1}
 
 
@@ -124,14 +124,14 @@ async def test_a_new_key_is_found_at_once_and_a_withdrawn_one_is_no_longer_used(
     provider.keys = [rsa_key("rsa-2")]
     new = sign(claims(clock.now(), iss=provider.url, aud=CLIENT), rsa_key("rsa-2"), kid="rsa-2")
 
-    assert await person_behind(rt, new) is not None
-    assert await person_behind(rt, _token(clock, provider)) is None
+    assert await user_from_bearer_token(rt, new) is not None
+    assert await user_from_bearer_token(rt, _token(clock, provider)) is None
 
 
 @on_sqlite
 async def test_a_flood_of_unknown_key_ids_is_not_a_flood_of_questions(rt: Runtime, clock: ManualClock, provider: Provider) -> None:
     for number in range(50):
-        assert await person_behind(rt, _token(clock, provider, kid=f"made-up-{number}")) is None
+        assert await user_from_bearer_token(rt, _token(clock, provider, kid=f"made-up-{number}")) is None
 
     assert provider.asked[DISCOVERY] <= 2
 
@@ -156,7 +156,7 @@ async def test_a_provider_that_is_wrong_about_itself_is_not_used(
     provider.bent = {path: body}
 
     with pytest.raises(IssuerUnavailable):
-        await person_behind(rt, _token(clock, provider))
+        await user_from_bearer_token(rt, _token(clock, provider))
 
 
 @on_sqlite
@@ -165,5 +165,5 @@ async def test_endpoints_that_are_not_https_are_refused(rt: Runtime, clock: Manu
                      b' "token_endpoint": "https://a.test"}' % provider.url.encode()}  # fmt: skip
 
     with pytest.raises(IssuerUnavailable):
-        await person_behind(rt, _token(clock, provider))
+        await user_from_bearer_token(rt, _token(clock, provider))
     assert provider.asked["/keys"] == 0

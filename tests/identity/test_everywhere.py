@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from httpx import AsyncClient
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.clock import ManualClock
-from refract.core.db import Database
-from refract.core.ids import Snowflakes
+from refract.core.db.session import Database
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.models import User
 from tests import make
 from tests.access.identities import ISSUERS
@@ -32,8 +32,8 @@ def settings(database: str, tmp_path: Path) -> Settings:
 @pytest.fixture
 async def elsewhere(rt: Runtime, clock: ManualClock) -> AsyncIterator[AsyncClient]:
     """Another process on the same database, as far as it matters here: its own connections, its own memory."""
-    other = Runtime(settings=rt.settings, db=Database(rt.settings), clock=clock, ids=Snowflakes(2, clock), secret=rt.secret)
-    app = Application(other)
+    other = Runtime(settings=rt.settings, db=Database(rt.settings), clock=clock, ids=SnowflakeGenerator(2, clock), secret=rt.secret)
+    app = WebNode(other)
     async with client_of(app) as client:
         yield client
     assert app.engine is not None
@@ -69,7 +69,7 @@ async def test_what_is_withdrawn_here_is_refused_there_with_the_next_request(
 
 @on_sqlite
 async def test_no_secret_and_no_address_stays_behind(
-    rt: Runtime, app: Application, client: AsyncClient, clock: ManualClock, capsys: pytest.CaptureFixture[str]
+    rt: Runtime, app: WebNode, client: AsyncClient, clock: ManualClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """S6: a key, a cookie, a token, a sign-in link and an IP address go through every door; then everything that is kept is searched."""
     await publish(rt)

@@ -20,7 +20,7 @@ def _id_claims(now: datetime, **given: Any) -> dict[str, Any]:
 
 
 def _check(now: datetime, body: dict[str, Any], **header: Any) -> str:
-    token = tokens.read(sign(body, **{"typ": "JWT", **header}))
+    token = tokens.parse_token(sign(body, **{"typ": "JWT", **header}))
     return tokens.check_id_token(token, WORK, now.timestamp(), nonce="n", access_token="at")
 
 
@@ -63,10 +63,10 @@ def test_there_are_at_least_twenty_five_of_them() -> None:
 def test_without_a_key_id_the_only_key_is_meant_and_of_two_none() -> None:
     one, two = public(rsa_key(), rsa_key("rsa-2"))["keys"]
 
-    assert tokens.key_for([one], None, "RS256") == one
-    assert tokens.key_for([one, two], None, "RS256") is None
+    assert tokens.select_key([one], None, "RS256") == one
+    assert tokens.select_key([one, two], None, "RS256") is None
 
 
 @pytest.mark.parametrize("wrong", [{"use": "enc"}, {"alg": "RS384"}, {"key_ops": ["sign"]}, {"kty": "oct"}], ids=str)
 def test_a_key_for_something_else_is_not_used(wrong: dict[str, Any]) -> None:
-    assert tokens.key_for([{**public(rsa_key())["keys"][0], **wrong}], "rsa-1", "RS256") is None
+    assert tokens.select_key([{**public(rsa_key())["keys"][0], **wrong}], "rsa-1", "RS256") is None

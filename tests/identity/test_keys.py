@@ -8,18 +8,18 @@ from sqlalchemy import select
 from refract.core.clock import ManualClock
 from refract.core.ids import ALPHABET
 from refract.core.runtime import Runtime
-from refract.core.secrets import digest
+from refract.core.secrets import hash_credential
 from refract.identity import keys
 from refract.identity.errors import AdminScopeRefused, KeyNotFound, ScopeTooWide
+from refract.identity.key_usage import KeyUsageTracker
 from refract.identity.models import ApiKey, Scope, User, UserRole, UserStatus
-from refract.identity.people import ensure_owner, make_local_user
-from refract.identity.usage import KeyUsage
+from refract.identity.users import create_local_user, ensure_owner
 from refract.limits.errors import RateLimited
 
 
 async def _person(rt: Runtime, role: UserRole = UserRole.USER) -> User:
     async with rt.db.write() as session:
-        return await make_local_user(session, rt, f"{role}@example.com", subject=str(role), role=role)
+        return await create_local_user(session, rt, f"{role}@example.com", subject=str(role), role=role)
 
 
 async def _key(rt: Runtime, user: User, *scopes: Scope) -> tuple[ApiKey, str]:
@@ -29,7 +29,7 @@ async def _key(rt: Runtime, user: User, *scopes: Scope) -> tuple[ApiKey, str]:
 
 async def _found(rt: Runtime, clear: str) -> bool:
     async with rt.db.read() as session:
-        return await keys.find_by_key(session, clear, rt.clock.now()) is not None
+        return await keys.find_key(session, clear, rt.clock.now()) is not None
 
 
 async def test_seed_001_a_key_is_kept_as_blake2b_256_hex_and_its_first_16_characters(rt: Runtime) -> None:
@@ -37,7 +37,7 @@ async def test_seed_001_a_key_is_kept_as_blake2b_256_hex_and_its_first_16_charac
 
     async with rt.db.read() as session:
         row = (await session.scalars(select(ApiKey))).one()
-    assert row.key_hash == digest(clear)
+    assert row.key_hash == hash_credential(clear)
     assert len(row.key_hash) == 64
     assert row.key_prefix == clear[:16]
     assert clear.startswith("refract_")
@@ -86,18 +86,18 @@ async def test_a_key_makes_keys_with_no_more_than_its_own_scopes(rt: Runtime) ->
     user = await _person(rt)
     async with rt.db.write() as session:
         with pytest.raises(ScopeTooWide):
-            await keys.create_key(session, rt, user, "x", [Scope.READ, Scope.WRITE], parent=keys.Parent(1, frozenset({Scope.READ})))
+            await keys.create_key(session, rt, user, "x", [Scope.READ, Scope.WRITE], parent=keys.ParentKey(1, frozenset({Scope.READ})))
         with pytest.raises(AdminScopeRefused):
             await keys.create_key(session, rt, user, "x", [Scope.ADMIN])
 
 
 async def test_usage_is_counted_in_batches_and_survives_two_processes(rt: Runtime, clock: ManualClock) -> None:
     row, _ = await _key(rt, await _person(rt))
-    one, two = KeyUsage(rt), KeyUsage(rt)
+    one, two = KeyUsageTracker(rt), KeyUsageTracker(rt)
     for usage in (one, two, one):
-        usage.count(row.id)
+        usage.count_key(row.id)
     clock.advance(5)
-    two.count(row.id)
+    two.count_key(row.id)
     for usage in (one, two, one):
         await usage.flush()
 
@@ -109,39 +109,39 @@ async def test_usage_is_counted_in_batches_and_survives_two_processes(rt: Runtim
 
 async def test_seed_001_the_limit_is_a_thousand_an_hour_and_refills(rt: Runtime, clock: ManualClock) -> None:
     row, _ = await _key(rt, await _person(rt))
-    usage = KeyUsage(rt)
+    usage = KeyUsageTracker(rt)
     for _ in range(1000):
-        usage.count(row.id)
+        usage.count_key(row.id)
     with pytest.raises(RateLimited) as caught:
-        usage.count(row.id)
+        usage.count_key(row.id)
     assert 1 <= caught.value.retry_after <= 4
     clock.advance(timedelta(hours=1).total_seconds())
 
-    usage.count(row.id)
+    usage.count_key(row.id)
 
 
 async def test_what_one_process_used_the_other_learns_of(rt: Runtime) -> None:
     row, _ = await _key(rt, await _person(rt))
-    one, two = KeyUsage(rt), KeyUsage(rt)
+    one, two = KeyUsageTracker(rt), KeyUsageTracker(rt)
     for _ in range(999):
-        one.count(row.id)
+        one.count_key(row.id)
     await one.flush()
-    two.count(row.id)
+    two.count_key(row.id)
     await two.flush()
 
     with pytest.raises(RateLimited):
-        two.count(row.id)
+        two.count_key(row.id)
 
 
 def test_a_key_has_a_checksum_that_catches_a_typing_error() -> None:
-    key = keys.make_key()
+    key = keys.generate_key()
 
-    assert keys.looks_like_key(key)
+    assert keys.is_key_shaped(key)
     for index in range(len("refract_"), len(key)):
         other = ALPHABET[(ALPHABET.index(key[index]) + 1) % 62]
-        assert not keys.looks_like_key(key[:index] + other + key[index + 1 :])
+        assert not keys.is_key_shaped(key[:index] + other + key[index + 1 :])
 
 
 @pytest.mark.parametrize("text", ["", "refract_", "refract_" + "a" * 38, "x" * 5000, "refract_é" + "a" * 37, "Bearer x"])
 def test_what_does_not_look_like_a_key(text: str) -> None:
-    assert not keys.looks_like_key(text)
+    assert not keys.is_key_shaped(text)

@@ -11,15 +11,15 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import select
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity import keys
+from refract.identity.authentication import Caller
 from refract.identity.errors import BadCredentials
 from refract.identity.models import ApiKey, Scope, User
-from refract.identity.standing import Standing, Watched
-from refract.identity.visitors import Actor
+from refract.identity.revocation import RevocationWatcher, WatchedCaller
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
 from tests.conftest import make_settings
@@ -58,9 +58,9 @@ async def _make(client: AsyncClient, headers: dict[str, str], **body: Any) -> di
     return made
 
 
-async def _is_gone(standing: Standing, watched: Watched) -> bool:
-    await standing.look()
-    return watched.gone
+async def _is_gone(standing: RevocationWatcher, watched: WatchedCaller) -> bool:
+    await standing.check()
+    return watched.revoked
 
 
 @on_sqlite
@@ -114,7 +114,7 @@ async def test_a_key_that_was_just_revoked_makes_no_child(rt: Runtime, ada: User
         await keys.revoke_key(session, ada, row.id)
     async with rt.db.write() as session:
         with pytest.raises(BadCredentials):
-            await keys.create_key(session, rt, ada, "child", [Scope.READ], parent=keys.Parent(row.id, frozenset({Scope.READ})))
+            await keys.create_key(session, rt, ada, "child", [Scope.READ], parent=keys.ParentKey(row.id, frozenset({Scope.READ})))
 
 
 async def test_an_expired_key_is_refused_everywhere_with_a_code_of_its_own(
@@ -124,11 +124,11 @@ async def test_an_expired_key_is_refused_everywhere_with_a_code_of_its_own(
     ends = clock.now() + timedelta(days=10)
     made = await _make(client, browser, expires_at=ends.isoformat())
     headers = by_key(made["key"])
-    standing = Standing(rt)
-    actor = Actor(ada, frozenset(Scope), key_id=int(made["id"]))
+    standing = RevocationWatcher(rt)
+    actor = Caller(ada, frozenset(Scope), key_id=int(made["id"]))
     assert datetime.fromisoformat(made["expires_at"]) == ends
     assert (await client.get("/api/v1/me", headers=headers)).status_code == 200
-    async with standing.watching(actor) as watched:
+    async with standing.watch(actor) as watched:
         await standing.close()  # it would look by itself meanwhile
         seen = [await _is_gone(standing, watched)]
         clock.advance(timedelta(days=10).total_seconds())
@@ -171,7 +171,7 @@ class TestNetworks:
         [("203.0.113.77", "203.0.113.0/24"), ("2001:db8:1:2:3::4", "2001:db8:1::/48"), ("nonsense", "127.0.0.0/24")],
     )
     async def test_the_last_network_is_kept_anonymised_and_in_batches(
-        self, rt: Runtime, app: Application, client: AsyncClient, ada: User, address: str, network: str
+        self, rt: Runtime, app: WebNode, client: AsyncClient, ada: User, address: str, network: str
     ) -> None:
         headers = await _headers(rt, ada)
         await client.get("/api/v1/me", headers=headers | {"X-Forwarded-For": address})

@@ -8,15 +8,15 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import select
 
-from refract.admin.parts import PARTS
-from refract.analytics.frames import LINK_CLICK
-from refract.analytics.models import ClickEvent
-from refract.app import Application
+from refract.admin.personal_data import PERSONAL_DATA_HOOKS
+from refract.app import WebNode
+from refract.clicks.models import ClickEvent
+from refract.clicks.spool.format import LINK_CLICK
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
-from refract.identity.leaving import delete_account
+from refract.identity.account_deletion import delete_account
 from refract.identity.models import User, UserStatus
-from refract.identity.parts import Leaving, Part
+from refract.identity.personal_data import AccountDeletion, PersonalDataHook
 from refract.links import service
 from refract.links.models import Link, LinkOwner, LinkState, LinkTotals
 from refract.links.schemas import LinkPatch
@@ -84,7 +84,7 @@ async def _click(rt: Runtime, *link_ids: int) -> None:
 
 
 async def test_nothing_of_a_deleted_account_is_left(
-    rt: Runtime, app: Application, client: AsyncClient, clock: ManualClock, capsys: pytest.CaptureFixture[str]
+    rt: Runtime, app: WebNode, client: AsyncClient, clock: ManualClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     person, headers = await _canary(rt, client)
     alone = await _link(client, headers, names=["alone"])
@@ -142,7 +142,7 @@ async def test_who_was_deleted_comes_back_as_somebody_new(rt: Runtime) -> None:
     async with rt.db.write() as session:
         await make.admin(session, rt)
         first = await make.person(session, rt, "ada")
-        await delete_account(session, rt, Leaving(first), PARTS, by=first)
+        await delete_account(session, rt, AccountDeletion(first), PERSONAL_DATA_HOOKS, by=first)
     async with rt.db.write() as session:
         second = await make.person(session, rt, "ada")
     async with rt.db.read() as session:
@@ -177,7 +177,9 @@ async def test_a_part_that_fails_keeps_the_account_whole(rt: Runtime) -> None:
         ada = await make.person(session, rt, "ada")
     with pytest.raises(RuntimeError):
         async with rt.db.write() as session:
-            await delete_account(session, rt, Leaving(ada), (*PARTS, Part("more", nothing, breaks)), by=ada)
+            await delete_account(
+                session, rt, AccountDeletion(ada), (*PERSONAL_DATA_HOOKS, PersonalDataHook("more", nothing, breaks)), by=ada
+            )
 
     async with rt.db.read() as reading:
         assert (await reading.get_one(User, ada.id)).status == UserStatus.ACTIVE

@@ -53,7 +53,7 @@ class Keys(Machine):
         usable = [number for number, key in self.keys.items() if key.owner == owner and key.active]
         number = data.draw(st.none() | st.sampled_from(usable)) if usable else None
         by = None if number is None else frozenset(Scope(scope) for scope in self.keys[number].scopes)
-        parent = None if number is None or by is None else keys.Parent(number, by)
+        parent = None if number is None or by is None else keys.ParentKey(number, by)
         wanted = list(dict.fromkeys(scopes)) or [Scope.READ, Scope.WRITE]
         refusals: list[type[RefractError]] = [
             ScopeTooWide if by is not None and scope not in by else AdminScopeRefused
@@ -106,7 +106,7 @@ class Keys(Machine):
 
         async def ask() -> None:
             async with self.rt.db.write() as session:
-                await keys.note_usage(session, {number: keys.Usage(times, self.clock.now())})
+                await keys.record_key_usage(session, {number: keys.KeyUsageRecord(times, self.clock.now())})
 
         self.run(ask())
         self.keys[number].uses += times
@@ -117,7 +117,7 @@ class Keys(Machine):
         async def ask() -> object:
             async with self.rt.db.read() as session:
                 wrong = (change, *(key.clear[:-1] + "!" for key in self.keys.values()))
-                return [await keys.find_by_key(session, text, self.clock.now()) for text in wrong]
+                return [await keys.find_key(session, text, self.clock.now()) for text in wrong]
 
         assert set(self.run(ask())) == {None}  # type: ignore[call-overload]
 
@@ -129,15 +129,15 @@ class Keys(Machine):
         async def look() -> None:
             async with self.rt.db.read() as session:
                 for number, key in self.keys.items():
-                    found = await keys.find_by_key(session, key.clear, self.clock.now())
+                    found = await keys.find_key(session, key.clear, self.clock.now())
                     assert (found is not None) == (key.active and self.active[key.owner])
                     if found is not None:
                         assert (found[0].id, found[0].scopes, found[1].id) == (number, key.scopes, self.people[key.owner])
                 for name, user_id in self.people.items():
                     user = await session.get_one(User, user_id)
                     own = [number for number in reversed(self.keys) if self.keys[number].owner == name]
-                    assert [row.id for row in await keys.keys_of(session, user, revoked_too=True)] == own
-                    assert [row.id for row in await keys.keys_of(session, user)] == [number for number in own if self.keys[number].active]
+                    assert [row.id for row in await keys.list_keys(session, user, include_revoked=True)] == own
+                    assert [row.id for row in await keys.list_keys(session, user)] == [number for number in own if self.keys[number].active]
                 stored = {row.id: (row.usage_count, row.last_used_at) for row in await session.scalars(select(ApiKey))}
             assert stored == {number: (key.uses, key.last) for number, key in self.keys.items()}
 

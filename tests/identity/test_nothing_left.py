@@ -10,24 +10,24 @@ import pytest
 from httpx import AsyncClient, Response
 from sqlalchemy import func, select
 
-from refract.admin.jobs import finish_leaving
-from refract.app import Application
+from refract.admin.jobs import finish_account_deletion
+from refract.app import WebNode
 from refract.core.clock import ManualClock
+from refract.core.db.types import Model
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
-from refract.core.types import Model
+from refract.core.settings.model import Settings
 from refract.identity.models import ApiKey, AuditEntry, BrowserSession, SigninLink, User
-from refract.identity.payloads import FinishLeaving
+from refract.identity.payloads import FinishAccountDeletion
 from refract.jobs.models import Job
-from refract.library.import_models import Import, ImportRow
-from refract.library.models import Item, ItemPage, ItemUndo, Suggestion, TagChange, TagRule
-from refract.library.search_models import ItemSearch
+from refract.library.imports.models import ImportRow, LibraryImport
+from refract.library.models import Item, ItemUndo, SavedPage, Suggestion, TagChange, TagRule
+from refract.library.search.models import ItemSearch
 from refract.links import feed
 from refract.links.models import Link, LinkChange
 from refract.lists.models import LinkList, ListAction, ListEntry
+from refract.server.worker import build_worker
 from refract.tags.models import Tag, TagAlias
-from refract.web.models import StoredAnswer
-from refract.work import worker
+from refract.web.models import StoredResponse
 from tests import make
 from tests.access.identities import ISSUERS
 from tests.client import by_cookie, by_key, on_sqlite
@@ -39,8 +39,8 @@ from tests.library.http import Site, a_site
 CANARY = "quixzzjkv"
 HOST = f"https://{CANARY}.example.com"
 OF_THEIRS = (
-    ApiKey, BrowserSession, SigninLink, StoredAnswer, LinkChange, LinkList, ListEntry, Item, ItemPage, ItemSearch, ItemUndo, Suggestion,
-    Tag, TagAlias, TagChange, TagRule, Import, ImportRow,
+    ApiKey, BrowserSession, SigninLink, StoredResponse, LinkChange, LinkList, ListEntry, Item, SavedPage, ItemSearch, ItemUndo, Suggestion,
+    Tag, TagAlias, TagChange, TagRule, LibraryImport, ImportRow,
 )  # fmt: skip
 """Tables that hold a word of theirs before, and are empty afterwards."""
 
@@ -131,7 +131,7 @@ async def _library(rt: Runtime, who: Canary, site: Site) -> None:
     article = await who.makes("/api/v1/items", {"text": f"{site.server.url}/saved"})
     unreachable = await who.makes("/api/v1/items", {"text": f"http://127.0.0.1:1/{CANARY}"})
     note = await who.makes("/api/v1/items", {"text": f"{CANARY} thought", "enrich": False, "new_tags": [f"{CANARY} one", f"{CANARY} two"]})
-    await worker(rt).run_due()
+    await build_worker(rt).run_due_jobs()
     await who.does("PATCH", f"/api/v1/items/{article['id']}", json={"title": f"{CANARY} title"})
     await who.makes(f"/api/v1/items/{article['id']}/confirm", {"new_tags": [f"{CANARY} three"]})
     await who.does("DELETE", f"/api/v1/items/{unreachable['id']}")
@@ -147,7 +147,7 @@ async def _imports(rt: Runtime, who: Canary) -> None:
         rows = [{"text": f"{CANARY} row {number}"}, {"text": f"{HOST}/row/{number}"}, {"url": f"{CANARY} nonsense"}]
         await who.does("POST", "/api/v1/library/imports", params={"name": f"{CANARY}.json"}, content=json.dumps(rows))
         if not number:
-            await worker(rt).run_due()
+            await build_worker(rt).run_due_jobs()
 
 
 async def _takes_it_along(who: Canary, link_id: str) -> None:
@@ -171,7 +171,7 @@ def _files(rt: Runtime) -> str:
 
 
 async def test_not_a_word_is_left_in_any_feature(
-    rt: Runtime, app: Application, client: AsyncClient, clock: ManualClock, site: Site, capsys: pytest.CaptureFixture[str]
+    rt: Runtime, app: WebNode, client: AsyncClient, clock: ManualClock, site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
     who = await _arrives(rt, client, clock)
     made = await _links(who)
@@ -185,14 +185,14 @@ async def test_not_a_word_is_left_in_any_feature(
     assert CANARY in await dump(rt)
 
     assert (await client.delete("/api/v1/me", headers=who.headers)).status_code == 204
-    await worker(rt).run_due()
+    await build_worker(rt).run_due_jobs()
     clock.advance(600)  # what failed is tried again, and finds nothing to do
-    await worker(rt).run_due()
+    await build_worker(rt).run_due_jobs()
 
     async with rt.db.write() as session:  # news of names go with the next change of anybody's, minutes later by the machine's own clock
         await make.link(session, rt, await make.person(session, rt, "bob"), name="of-bob")
     async with rt.db.write() as session:
-        await feed.trim(session, datetime.now(UTC) + timedelta(days=1), 1000)
+        await feed.trim_feed(session, datetime.now(UTC) + timedelta(days=1), 1000)
 
     assert {model.__tablename__: await _rows(rt, model) for model in OF_THEIRS} == dict.fromkeys(full, 0)
     assert [line[:300] for line in (await dump(rt)).splitlines() if CANARY in line] == []
@@ -222,7 +222,7 @@ async def test_what_a_late_request_wrote_goes_too(rt: Runtime, client: AsyncClie
         await make.cookie(session, rt, ada)
     assert (await client.get("/late")).status_code == 302
     clock.advance(180)
-    await worker(rt).run_due()
+    await build_worker(rt).run_due_jobs()
 
     async with rt.db.read() as session:
         row = await session.get_one(Link, late.id)
@@ -238,8 +238,8 @@ async def test_looking_again_does_nothing_to_who_is_still_there(rt: Runtime) -> 
         ada = await make.person(session, rt, "ada")
         await make.key(session, rt, ada)
         held = await make.link(session, rt, ada, name="hers")
-    await finish_leaving(rt, FinishLeaving(user_id=ada.id))
-    await finish_leaving(rt, FinishLeaving(user_id=1))
+    await finish_account_deletion(rt, FinishAccountDeletion(user_id=ada.id))
+    await finish_account_deletion(rt, FinishAccountDeletion(user_id=1))
 
     async with rt.db.read() as session:
         assert (await session.get_one(Link, held.id)).status == "active"

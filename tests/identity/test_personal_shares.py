@@ -7,9 +7,9 @@ import pytest
 from httpx import AsyncClient
 
 from refract.core.runtime import Runtime
+from refract.identity.concurrency_limits import UserConcurrencyLimits
 from refract.identity.errors import ExportLimitReached, StreamLimitReached
 from refract.identity.models import User
-from refract.identity.shares import PersonalShares
 from tests import make
 from tests.client import by_key, on_sqlite
 
@@ -17,22 +17,22 @@ pytestmark = on_sqlite
 
 
 async def test_a_sixth_stream_is_refused_and_another_person_is_not(rt: Runtime, client: AsyncClient, ada: User, bob: User) -> None:
-    shares = rt.part(PersonalShares)
+    shares = rt.singleton(UserConcurrencyLimits)
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada)
         key = by_key(await make.key(session, rt, ada))
-    streams = [shares.stream(ada.id) for _ in range(5)]
+    streams = [shares.count_stream(ada.id) for _ in range(5)]
     for stream in streams:
         stream.__enter__()
 
     refused = await client.get(f"/api/v1/links/{link.id}/stats/live", headers=key)
 
     assert (refused.status_code, refused.json()["code"]) == (429, "STREAM_LIMIT_REACHED")
-    with shares.stream(bob.id), pytest.raises(StreamLimitReached), shares.stream(ada.id):
+    with shares.count_stream(bob.id), pytest.raises(StreamLimitReached), shares.count_stream(ada.id):
         pass
     for stream in streams:
         stream.__exit__(None, None, None)
-    with shares.stream(ada.id):
+    with shares.count_stream(ada.id):
         pass
 
 
@@ -40,14 +40,14 @@ async def test_a_sixth_stream_is_refused_and_another_person_is_not(rt: Runtime, 
 async def test_a_second_export_is_refused_until_the_first_is_done(
     rt: Runtime, client: AsyncClient, ada: User, bob: User, path: str
 ) -> None:
-    shares = rt.part(PersonalShares)
+    shares = rt.singleton(UserConcurrencyLimits)
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada)
         key = by_key(await make.key(session, rt, ada))
     asked = path.format(id=link.id)
-    with shares.export(ada.id), shares.export(bob.id):
+    with shares.count_export(ada.id), shares.count_export(bob.id):
         refused = await client.get(asked, headers=key)
-        with pytest.raises(ExportLimitReached), shares.export(bob.id):
+        with pytest.raises(ExportLimitReached), shares.count_export(bob.id):
             pass
 
     assert (refused.status_code, refused.json()["code"]) == (429, "EXPORT_LIMIT_REACHED")

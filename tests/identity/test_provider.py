@@ -13,13 +13,13 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.clock import SystemClock
-from refract.core.db import Database
-from refract.core.ids import Snowflakes
-from refract.core.issuers import Issuer
+from refract.core.db.session import Database
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
+from refract.core.settings.issuers import Issuer
 from refract.identity.models import AuditEntry, User
 from tests.conftest import make_settings
 from tests.identity.browsing import HOME, Browser, host_of
@@ -44,14 +44,14 @@ async def rt(database: str, tmp_path: Path) -> AsyncIterator[Runtime]:
     settings = make_settings(tmp_path / "data", database_url=database, issuers={"work": issuer})
     settings.data_dir.mkdir(mode=0o700, exist_ok=True)
     db, clock = Database(settings), SystemClock()
-    runtime = Runtime(settings=settings, db=db, clock=clock, ids=Snowflakes(1, clock), secret=Secret(b"s" * 40))
+    runtime = Runtime(settings=settings, db=db, clock=clock, ids=SnowflakeGenerator(1, clock), secret=Secret(b"s" * 40))
     yield runtime
     await runtime.close()
     await db.close()
 
 
 @pytest.fixture
-async def browser(app: Application) -> AsyncIterator[Browser]:
+async def browser(app: WebNode) -> AsyncIterator[Browser]:
     one = Browser(app)
     yield one
     await one.close()
@@ -92,7 +92,7 @@ async def test_somebody_signs_in_and_out_like_in_a_browser(rt: Runtime, browser:
     assert 'value="login"' in again.text, "the provider's own session must have ended too"
 
 
-async def test_signing_in_again_is_the_same_account_told_anew(rt: Runtime, browser: Browser, app: Application) -> None:
+async def test_signing_in_again_is_the_same_account_told_anew(rt: Runtime, browser: Browser, app: WebNode) -> None:
     await browser.sign_in("ada")
     first = await _me(browser)
     async with rt.db.write() as session:
@@ -118,7 +118,7 @@ async def test_administrators_by_setting_need_an_address_that_was_verified(brows
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-async def test_a_program_brings_a_token_refreshes_it_and_goes_on(rt: Runtime, app: Application, browser: Browser) -> None:
+async def test_a_program_brings_a_token_refreshes_it_and_goes_on(rt: Runtime, app: WebNode, browser: Browser) -> None:
     told = await _tokens_for_a_script(rt, browser, "grace")
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=HOME) as client:
         first = await client.get("/api/v1/me", headers=bearer(told["access_token"]))

@@ -7,7 +7,7 @@ import pytest
 from httpx import AsyncClient
 
 from refract.core.runtime import Runtime
-from refract.identity.models import UNNAMED, User
+from refract.identity.models import UNNAMED_USER, User
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
 
@@ -19,15 +19,15 @@ ADDRESS = "noname.private@example.com"
     [
         ("Ada", "Ada Lovelace", "Ada"),
         (None, "Ada Lovelace", "Ada Lovelace"),
-        (None, "", UNNAMED),
-        (None, ADDRESS, UNNAMED),  # some providers fill the name with the address
-        (None, f" {ADDRESS.upper()} ", UNNAMED),
-        (None, "other@example.org", UNNAMED),
+        (None, "", UNNAMED_USER),
+        (None, ADDRESS, UNNAMED_USER),  # some providers fill the name with the address
+        (None, f" {ADDRESS.upper()} ", UNNAMED_USER),
+        (None, "other@example.org", UNNAMED_USER),
         ("@ada", "", "@ada"),
     ],
 )
 def test_a_name_is_never_an_address(nickname: str | None, display_name: str, shown: str) -> None:
-    assert User(email=ADDRESS, nickname=nickname, display_name=display_name).shown_name == shown
+    assert User(email=ADDRESS, nickname=nickname, display_name=display_name).public_name == shown
 
 
 @on_sqlite
@@ -42,7 +42,7 @@ async def test_colleagues_see_no_address(rt: Runtime, client: AsyncClient, displ
     for path in (f"/links/{link.id}", f"/links/{link.id}/owners", "/links?owner=public"):
         answer = await client.get(f"/api/v1{path}", headers=key)
         assert answer.status_code == 200
-        assert UNNAMED in answer.text
+        assert UNNAMED_USER in answer.text
         assert ADDRESS not in answer.text
     for path in (f"/app/links/{link.id}", "/app/links?owner=public", "/handbook+"):
         answer = await client.get(path, headers=cookie | {"Accept": "text/html"})

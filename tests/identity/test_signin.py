@@ -10,11 +10,11 @@ import pytest
 from httpx import Response
 from sqlalchemy import func, select
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.clock import ManualClock
-from refract.core.issuers import Issuer
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.issuers import Issuer
+from refract.core.settings.model import Settings
 from refract.identity.models import BrowserSession, User, UserStatus
 from tests import make
 from tests.client import by_cookie, client_of, on_sqlite
@@ -53,7 +53,7 @@ async def rt(rt: Runtime) -> AsyncIterator[Runtime]:
 
 
 @pytest.fixture
-async def browser(app: Application) -> AsyncIterator[Browser]:
+async def browser(app: WebNode) -> AsyncIterator[Browser]:
     one = Browser(app)
     yield one
     await one.close()
@@ -106,13 +106,13 @@ async def test_a_session_that_was_planted_before_is_worth_nothing_after(browser:
 
     assert browser.cookies["refract"] != planted
     assert await _signed_in(rt) == 1
-    async with client_of(Application(rt)) as client:
+    async with client_of(WebNode(rt)) as client:
         assert (await client.get("/api/v1/me", headers=by_cookie(rt, planted))).status_code == 401
 
 
 @pytest.mark.parametrize("wrong", ["no cookie", "another browser's", "state missing", "state wrong", "too late", "twice", "forged cookie"])
 async def test_login_csrf_an_answer_to_another_question_lets_nobody_in(
-    app: Application, browser: Browser, provider: Provider, rt: Runtime, clock: ManualClock, wrong: str
+    app: WebNode, browser: Browser, provider: Provider, rt: Runtime, clock: ManualClock, wrong: str
 ) -> None:
     asked = await _question(browser, provider)
     answer: dict[str, Any] = {}
@@ -238,11 +238,11 @@ async def test_sign_in_links_are_refused_where_a_provider_is_configured(rt: Runt
         link = await make.signin_link(session, rt, await make.person(session, rt))
     for wish, status in (("auto", 403), ("off", 403), ("on", 200)):
         rt.settings = rt.settings.model_copy(update={"signin_links": wish})
-        async with client_of(Application(rt)) as client:
+        async with client_of(WebNode(rt)) as client:
             assert (await client.get(link)).status_code == status, wish
             page = await client.get("/auth/sign-in", headers={"Accept": "text/html"})
             assert ("refract signin-link" in page.text) is (wish == "on")
-    async with client_of(Application(rt)) as client:
+    async with client_of(WebNode(rt)) as client:
         assert (await client.post(link, headers={"Origin": "http://go.test"})).status_code == 303
 
 
@@ -250,7 +250,7 @@ async def test_sign_in_links_are_refused_where_a_provider_is_configured(rt: Runt
 async def test_the_cookies_of_a_sign_in_are_guarded(rt: Runtime, provider: Provider, https: bool) -> None:
     rt.settings = rt.settings.model_copy(update={"base_url": "https://go.test" if https else "http://go.test"})
     rt.settings.__dict__.pop("public_url", None)
-    async with client_of(Application(rt)) as client:
+    async with client_of(WebNode(rt)) as client:
         sent = await client.get("/auth/oidc/work")
     cookie = sent.headers["set-cookie"]
 
@@ -265,7 +265,7 @@ async def test_the_cookies_of_a_sign_in_are_guarded(rt: Runtime, provider: Provi
 async def test_a_network_sets_out_and_comes_back_only_so_often(rt: Runtime, provider: Provider, clock: ManualClock) -> None:
     """Both ways share one limit, each network has its own, and a limit that was reached costs the provider nothing more."""
     rt.settings = rt.settings.model_copy(update={"sign_ins_per_minute": 4, "trusted_proxies": (ip_network("127.0.0.1/32"),)})
-    async with client_of(Application(rt)) as client:
+    async with client_of(WebNode(rt)) as client:
 
         async def status(path: str, address: str) -> int:
             return (await client.get(path, headers={"X-Forwarded-For": address, "Accept": "text/html"})).status_code
@@ -284,7 +284,7 @@ async def test_a_network_sets_out_and_comes_back_only_so_often(rt: Runtime, prov
 
 async def test_no_limit_where_none_is_wanted(rt: Runtime, provider: Provider) -> None:
     rt.settings = rt.settings.model_copy(update={"sign_ins_per_minute": None})
-    async with client_of(Application(rt)) as client:
+    async with client_of(WebNode(rt)) as client:
         assert {(await client.get("/auth/oidc/work")).status_code for _ in range(100)} == {303}
 
 
@@ -321,7 +321,7 @@ async def test_claims_become_one_plain_line_each(browser: Browser, provider: Pro
 
 
 async def test_an_attempt_counts_once_even_if_the_provider_takes_its_code_twice(
-    rt: Runtime, app: Application, provider: Provider, browser: Browser
+    rt: Runtime, app: WebNode, provider: Provider, browser: Browser
 ) -> None:
     """The finding: whoever had the cookie and the callback's address could replay the sign-in."""
     asked = await _question(browser, provider)

@@ -10,13 +10,13 @@ import pytest
 from httpx import AsyncClient
 from joserfc.jwk import ECKey, RSAKey
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.clock import ManualClock
-from refract.core.issuers import Issuer
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.issuers import Issuer
+from refract.core.settings.model import Settings
 from refract.identity.models import User, UserStatus
-from refract.identity.oidc.bearer import person_behind
+from refract.identity.oidc.accounts import user_from_bearer_token
 from tests import make
 from tests.client import client_of, on_sqlite
 from tests.conftest import make_settings
@@ -61,7 +61,7 @@ async def rt(rt: Runtime) -> AsyncIterator[Runtime]:
 
 
 @pytest.fixture
-async def client(app: Application) -> AsyncIterator[AsyncClient]:
+async def client(app: WebNode) -> AsyncIterator[AsyncClient]:
     async with client_of(app) as asking:
         yield asking
 
@@ -97,7 +97,7 @@ async def _by(rt: Runtime, key: Any, token: str, algorithms: Any = ALGORITHMS) -
     rt.settings = rt.settings.model_copy(update={"issuers": {"work": ISSUERS["work"].model_copy(update={"algorithms": algorithms})}})
     await publish(rt, key)
     try:
-        return await person_behind(rt, token)
+        return await user_from_bearer_token(rt, token)
     finally:
         await rt.close()  # the next one reads the issuer's keys anew
 
@@ -337,8 +337,8 @@ def raw_signed(now: datetime, **header: Any) -> str:
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_token_is_refused(rt: Runtime, clock: ManualClock, name: str) -> None:
-    assert await person_behind(rt, HOSTILE[name](clock.now())) is None
-    assert await person_behind(rt, sign(claims(clock.now()))) is not None, "the harness itself must work"
+    assert await user_from_bearer_token(rt, HOSTILE[name](clock.now())) is None
+    assert await user_from_bearer_token(rt, sign(claims(clock.now()))) is not None, "the harness itself must work"
 
 
 @pytest.mark.parametrize("name", ["expired", "wrong audience", "alg none, no signature", "ten megabytes"])
@@ -354,8 +354,8 @@ async def test_a_key_that_is_too_short_is_not_used(rt: Runtime, clock: ManualClo
     weak = rsa_key("weak", 1024)
     await publish(rt, weak, rsa_key())
 
-    assert await person_behind(rt, sign(claims(clock.now()), weak, kid="weak")) is None
-    assert await person_behind(rt, sign(claims(clock.now()))) is not None
+    assert await user_from_bearer_token(rt, sign(claims(clock.now()), weak, kid="weak")) is None
+    assert await user_from_bearer_token(rt, sign(claims(clock.now()))) is not None
 
 
 # -- who stands behind
@@ -375,7 +375,7 @@ async def test_who_is_not_active_is_refused_with_the_next_request(
 
 async def test_tokens_count_against_one_limit_for_each_person(rt: Runtime, clock: ManualClock) -> None:
     rt.settings = rt.settings.model_copy(update={"key_requests_per_hour": 3})
-    async with client_of(Application(rt)) as asking:
+    async with client_of(WebNode(rt)) as asking:
         statuses = [
             (await asking.get("/api/v1/me", headers=bearer(sign(claims(clock.now(), jti=str(number)))))).status_code for number in range(4)
         ]
@@ -395,5 +395,5 @@ async def test_an_administrator_has_their_rights_by_token_too(rt: Runtime, clien
 
 async def test_a_token_without_any_issuer_configured_is_just_a_wrong_key(rt: Runtime, clock: ManualClock) -> None:
     rt.settings = rt.settings.model_copy(update={"issuers": {}})
-    async with client_of(Application(rt)) as asking:
+    async with client_of(WebNode(rt)) as asking:
         assert (await asking.get("/api/v1/me", headers=bearer(sign(claims(clock.now()))))).status_code == 401

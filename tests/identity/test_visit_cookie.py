@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from httpx import AsyncClient
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.runtime import Runtime
 from tests.client import client_of, on_sqlite
 from tests.conftest import make_settings
@@ -16,7 +16,7 @@ pytestmark = on_sqlite
 @pytest.fixture(params=["http://go.test", "https://go.test"])
 async def stranger(rt: Runtime, request: pytest.FixtureRequest) -> AsyncIterator[AsyncClient]:
     rt.settings = make_settings(rt.settings.data_dir, base_url=request.param, database_url=rt.settings.database_url)
-    app = Application(rt)
+    app = WebNode(rt)
     async with client_of(app) as client:
         yield client
     assert app.engine is not None

@@ -5,10 +5,10 @@ import signal
 import sys
 from pathlib import Path
 
-from refract.core.runtime import running
-from refract.core.settings import Settings
-from refract.jobs.registry import Registry
-from refract.jobs.worker import Worker
+from refract.core.runtime import open_runtime
+from refract.core.settings.model import Settings
+from refract.jobs.handlers import HandlerRegistry
+from refract.jobs.worker import JobWorker
 from tests.jobs.work import HANDLERS
 
 
@@ -22,8 +22,8 @@ async def main(url: str, data_dir: str, lease: str, poll: str) -> None:
     )
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    async with running(settings) as rt:
-        worker = Worker(rt, Registry.of(HANDLERS))
+    async with open_runtime(settings) as rt:
+        worker = JobWorker(rt, HandlerRegistry.from_functions(HANDLERS))
         await worker.start()
         print("ready", flush=True)
         await stop.wait()

@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from refract.core.db import Database
-from refract.core.runtime import Runtime, running
-from refract.core.settings import Settings
+from refract.core.db.session import Database
+from refract.core.runtime import Runtime, open_runtime
+from refract.core.settings.model import Settings
 from refract.jobs.models import Job
 from tests.jobs.work import metadata
 
@@ -55,7 +55,7 @@ async def _run(engine: AsyncEngine, what: str) -> None:
 @pytest.fixture
 async def real(traced: Settings) -> AsyncIterator[Runtime]:
     """A runtime whose time is everybody's time, as that of the processes is."""
-    async with running(traced) as rt:
+    async with open_runtime(traced) as rt:
         yield rt
 
 

@@ -12,15 +12,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sqlalchemy import delete
 
 from refract.core.clock import ManualClock
-from refract.core.db import Database
-from refract.core.ids import Snowflakes
+from refract.core.db.session import Database
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.jobs import claims, leases, queries, queue
 from refract.jobs.errors import JobNotDead, LeaseLost
+from refract.jobs.handlers import JobDead, JobDone, JobFailed, JobOutcome, JobReleased
 from refract.jobs.models import Job
-from refract.jobs.payload import Claim
-from refract.jobs.registry import Dead, Done, Failed, Outcome, Released
+from refract.jobs.payload import JobClaim
 from tests.conftest import START, make_settings
 from tests.jobs.conftest import jobs
 from tests.jobs.work import Ping
@@ -28,7 +28,7 @@ from tests.machine import size
 
 TRIES = 2
 LEASE = 60
-OUTCOMES: list[Outcome] = [Done(), Failed("X", "x", 0), Failed("X", "x", 30), Dead("X", "x"), Released()]
+OUTCOMES: list[JobOutcome] = [JobDone(), JobFailed("X", "x", 0), JobFailed("X", "x", 30), JobDead("X", "x"), JobReleased()]
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Row:
     status: str = "PENDING"
     attempts: int = 0
     lease: datetime | None = None
-    holder: Claim | None = None
+    holder: JobClaim | None = None
 
     def leave(self, status: str) -> None:
         self.status, self.lease, self.holder = status, None, None
@@ -63,11 +63,11 @@ class Leases(RuleBasedStateMachine):
             settings=own,
             db=Database(own),
             clock=self.clock,
-            ids=Snowflakes(1, self.clock, wait=self.clock.advance),
+            ids=SnowflakeGenerator(1, self.clock, wait=self.clock.advance),
             secret=Secret(b"s" * 40),
         )
         self.model: dict[int, Row] = {}
-        self.claims: list[Claim] = []
+        self.claims: list[JobClaim] = []
         self.runner.run(self._clear())
         for dedup in (None, "a", None):  # something to fight for from the first step on
             self.enqueue(dedup, 0)
@@ -91,7 +91,7 @@ class Leases(RuleBasedStateMachine):
         waiting = [(row.status, row.run_at, job_id) for job_id, row in self.model.items() if row.status in ("FAILED", "PENDING")]
         return [job_id for _status, run_at, job_id in sorted(waiting) if run_at <= self.clock.now()]
 
-    def _holds(self, claim: Claim) -> bool:
+    def _holds(self, claim: JobClaim) -> bool:
         row = self.model[claim.job_id]
         return row.holder is claim and row.lease is not None and row.lease > self.clock.now()
 
@@ -113,7 +113,7 @@ class Leases(RuleBasedStateMachine):
     def claim(self, worker: str, limit: int) -> None:
         at = self.clock.now()
         due = self._due()
-        taken = self.runner.run(self._write(claims.claim, self.rt, worker, {Ping.kind: TRIES}, limit))
+        taken = self.runner.run(self._write(claims.claim_jobs, self.rt, worker, {Ping.kind: TRIES}, limit))
 
         assert [claim.job_id for claim in taken] == due[:limit]
         for claim in taken:
@@ -124,23 +124,23 @@ class Leases(RuleBasedStateMachine):
 
     @precondition(lambda self: self.claims)
     @rule(data=st.data(), outcome=st.sampled_from(OUTCOMES))
-    def settle(self, data: st.DataObject, outcome: Outcome) -> None:
+    def settle(self, data: st.DataObject, outcome: JobOutcome) -> None:
         claim = data.draw(st.sampled_from(self.claims[-6:]))
         held = self._holds(claim)
-        assert self.runner.run(self._write(leases.settle, self.rt, claim, outcome)) == held
+        assert self.runner.run(self._write(leases.record_outcome, self.rt, claim, outcome)) == held
         row = self.model[claim.job_id]
         if held:
-            row.leave({Done: "DONE", Failed: "FAILED", Dead: "DEAD", Released: "PENDING"}[type(outcome)])
-            if isinstance(outcome, Failed | Released):
-                row.run_at = self.clock.now() + timedelta(seconds=outcome.delay if isinstance(outcome, Failed) else 0)
-            row.attempts -= isinstance(outcome, Released)
+            row.leave({JobDone: "DONE", JobFailed: "FAILED", JobDead: "DEAD", JobReleased: "PENDING"}[type(outcome)])
+            if isinstance(outcome, JobFailed | JobReleased):
+                row.run_at = self.clock.now() + timedelta(seconds=outcome.delay if isinstance(outcome, JobFailed) else 0)
+            row.attempts -= isinstance(outcome, JobReleased)
 
     @precondition(lambda self: self.claims)
     @rule(data=st.data())
     def renew(self, data: st.DataObject) -> None:
         some = data.draw(st.lists(st.sampled_from(self.claims[-6:]), min_size=1, max_size=3, unique=True))
         held = [claim for claim in some if self._holds(claim)]
-        lost = self.runner.run(self._write(leases.renew, self.rt, some))
+        lost = self.runner.run(self._write(leases.renew_leases, self.rt, some))
         assert lost == [claim for claim in some if claim not in held]
         for claim in held:
             self.model[claim.job_id].lease = self.clock.now() + timedelta(seconds=LEASE)
@@ -151,9 +151,9 @@ class Leases(RuleBasedStateMachine):
         claim = data.draw(st.sampled_from(self.claims[-6:]))
         held = self._holds(claim)
         job = Ping()
-        job.under(claim)
+        job.bind_claim(claim)
         try:
-            self.runner.run(self._write(queue.finish if finish else queue.fence, job))
+            self.runner.run(self._write(queue.finish_job if finish else queue.verify_claim, job))
         except LeaseLost:
             assert not held
         else:
@@ -169,7 +169,7 @@ class Leases(RuleBasedStateMachine):
     def recover(self, page: int) -> None:
         at = self.clock.now()
         expired = [row for row in self.model.values() if row.lease is not None and row.lease <= at]
-        freed = self.runner.run(leases.recover(self.rt, page=page))
+        freed = self.runner.run(leases.recover_expired_jobs(self.rt, page=page))
         assert sorted(dead for _kind, dead in freed) == sorted(row.attempts >= TRIES for row in expired)
         for row in expired:
             row.leave("DEAD" if row.attempts >= TRIES else "PENDING")
@@ -183,9 +183,9 @@ class Leases(RuleBasedStateMachine):
         row = self.model[job_id]
         if row.status != "DEAD":
             with pytest.raises(JobNotDead):
-                self.runner.run(self._write(queries.retry, self.rt, job_id))
+                self.runner.run(self._write(queries.retry_dead_job, self.rt, job_id))
             return
-        self.runner.run(self._write(queries.retry, self.rt, job_id))
+        self.runner.run(self._write(queries.retry_dead_job, self.rt, job_id))
         row.status, row.attempts, row.run_at = "PENDING", 0, self.clock.now()
 
     @invariant()

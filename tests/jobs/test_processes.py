@@ -6,9 +6,9 @@ from collections import Counter
 
 from refract.core.runtime import Runtime
 from refract.jobs.models import JobStatus
-from refract.jobs.payload import Payload
+from refract.jobs.payload import JobPayload
 from refract.jobs.queue import enqueue, enqueue_all
-from refract.jobs.worker import RECOVERY_SECONDS
+from refract.jobs.worker import RECOVERY_INTERVAL
 from tests.jobs.conftest import Spawn, eventually, jobs
 from tests.jobs.work import Once, Ping, Slow, traces
 
@@ -23,7 +23,7 @@ async def _all_done(rt: Runtime) -> bool:
 async def test_four_workers_do_each_of_500_jobs_exactly_once(real: Runtime, spawn: Spawn) -> None:
     children = await asyncio.gather(*(spawn() for _ in range(4)))
     for start in range(0, 500, 100):
-        payloads: list[Payload] = [(Ping if n % 2 else Once)(n=n) for n in range(start, start + 100)]
+        payloads: list[JobPayload] = [(Ping if n % 2 else Once)(n=n) for n in range(start, start + 100)]
         async with real.db.write() as session:
             await enqueue_all(session, real, payloads)
 
@@ -41,7 +41,7 @@ async def test_the_job_of_a_killed_worker_is_done_by_another_within_the_lease_an
         await enqueue(session, real, Slow(n=1, seconds=600))
     await doomed.says("begin 1")
     heir = await spawn(lease=LEASE)
-    await asyncio.sleep(LEASE + RECOVERY_SECONDS)
+    await asyncio.sleep(LEASE + RECOVERY_INTERVAL)
     assert [job.attempt_count for job in await jobs(real)] == [1], "a living worker keeps its job beyond the first lease"
 
     doomed.send(signal.SIGKILL)

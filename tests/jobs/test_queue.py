@@ -6,38 +6,38 @@ from datetime import timedelta
 import pytest
 
 from refract.core.clock import ManualClock
-from refract.core.db import Database, count_statements
+from refract.core.db.session import Database, count_statements
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.jobs import claims, leases, queue
 from refract.jobs.errors import LeaseLost
+from refract.jobs.handlers import JobDead, JobDone, JobFailed, JobReleased
 from refract.jobs.models import JobStatus
-from refract.jobs.payload import Claim, Payload
-from refract.jobs.registry import Dead, Done, Failed, Released
+from refract.jobs.payload import JobClaim, JobPayload
 from tests.jobs.conftest import jobs
 from tests.jobs.work import Once, Ping, leave, traces
 
 TRIES = {Ping.kind: 3, Once.kind: 3}
 
 
-async def _enqueue(rt: Runtime, payload: Payload, dedup: str | None = None) -> int | None:
+async def _enqueue(rt: Runtime, payload: JobPayload, dedup: str | None = None) -> int | None:
     async with rt.db.write() as session:
         return await queue.enqueue(session, rt, payload, dedup=dedup)
 
 
-async def _claim(rt: Runtime, worker: str = "a", limit: int = 1) -> list[Claim]:
+async def _claim(rt: Runtime, worker: str = "a", limit: int = 1) -> list[JobClaim]:
     async with rt.db.write() as session:
-        return await claims.claim(session, rt, worker, TRIES, limit)
+        return await claims.claim_jobs(session, rt, worker, TRIES, limit)
 
 
-async def _settle(rt: Runtime, claim: Claim, outcome: Done | Failed | Dead | Released) -> bool:
+async def _settle(rt: Runtime, claim: JobClaim, outcome: JobDone | JobFailed | JobDead | JobReleased) -> bool:
     async with rt.db.write() as session:
-        return await leases.settle(session, rt, claim, outcome)
+        return await leases.record_outcome(session, rt, claim, outcome)
 
 
 async def test_a_job_commits_with_the_change_that_asked_for_it(rt: Runtime) -> None:
     woken = asyncio.Event()
-    with rt.signals.listening(queue.TOPIC, woken):
+    with rt.signals.listen(queue.JOBS_TOPIC, woken):
         async with rt.db.write() as session:
             job_id = await queue.enqueue(session, rt, Ping(n=7))
             assert not woken.is_set()
@@ -49,7 +49,7 @@ async def test_a_job_commits_with_the_change_that_asked_for_it(rt: Runtime) -> N
 
 async def test_a_job_vanishes_with_the_change_that_asked_for_it(rt: Runtime) -> None:
     woken = asyncio.Event()
-    with rt.signals.listening(queue.TOPIC, woken), pytest.raises(LookupError):
+    with rt.signals.listen(queue.JOBS_TOPIC, woken), pytest.raises(LookupError):
         async with rt.db.write() as session:
             await queue.enqueue(session, rt, Ping())
             raise LookupError
@@ -79,12 +79,12 @@ async def test_one_open_job_per_key(rt: Runtime) -> None:
     (claim, _other) = await _claim(rt, limit=2)
     assert claim.job_id == first
     assert await _enqueue(rt, Ping(n=2), dedup="link:1") is None, "it is being worked on"
-    assert await _settle(rt, claim, Failed("X", "x", 30))
+    assert await _settle(rt, claim, JobFailed("X", "x", 30))
     assert await _enqueue(rt, Ping(n=2), dedup="link:1") is None, "it will be tried again"
 
 
-@pytest.mark.parametrize("ending", [Done(), Dead("X", "x")])
-async def test_a_key_is_free_again_when_its_job_has_ended(rt: Runtime, ending: Done | Dead) -> None:
+@pytest.mark.parametrize("ending", [JobDone(), JobDead("X", "x")])
+async def test_a_key_is_free_again_when_its_job_has_ended(rt: Runtime, ending: JobDone | JobDead) -> None:
     await _enqueue(rt, Ping(), dedup="link:1")
     (claim,) = await _claim(rt)
     assert await _settle(rt, claim, ending)
@@ -112,25 +112,25 @@ async def test_jobs_are_claimed_once_in_the_order_they_came_due(rt: Runtime, clo
 
 
 async def test_a_kind_that_this_process_does_not_know_is_left_alone(rt: Runtime) -> None:
-    class Foreign(Payload):
+    class Foreign(JobPayload):
         kind = "test.foreign"
 
     await _enqueue(rt, Foreign())
 
     assert await _claim(rt) == []
     async with rt.db.read() as session:
-        assert await claims.due_in(session, rt, list(TRIES)) is None
+        assert await claims.get_seconds_until_due(session, rt, list(TRIES)) is None
 
 
 async def test_looking_for_work_takes_no_write_lock(rt: Runtime, clock: ManualClock) -> None:
     await _enqueue(rt, Ping())
     async with rt.db.write(), rt.db.read() as session:
-        assert await claims.due_in(session, rt, list(TRIES)) == 0
+        assert await claims.get_seconds_until_due(session, rt, list(TRIES)) == 0
     async with rt.db.write() as writing:
-        await claims.claim(writing, rt, "a", TRIES, 1)
+        await claims.claim_jobs(writing, rt, "a", TRIES, 1)
     clock.advance(rt.settings.job_lease_seconds - 1)
     async with rt.db.write():
-        assert await leases.recover(rt) == []
+        assert await leases.recover_expired_jobs(rt) == []
 
 
 async def test_the_claims_of_two_workers_never_overlap(rt: Runtime, settings: Settings) -> None:
@@ -150,36 +150,36 @@ async def test_the_claims_of_two_workers_never_overlap(rt: Runtime, settings: Se
 
 
 @pytest.fixture
-async def lost(rt: Runtime, clock: ManualClock, traced: Settings) -> tuple[Claim, Claim]:
+async def lost(rt: Runtime, clock: ManualClock, traced: Settings) -> tuple[JobClaim, JobClaim]:
     """A claim whose lease ran out, and that of the worker that has the job now."""
     await _enqueue(rt, Once(n=1))
     (zombie,) = await _claim(rt, "zombie")
     clock.advance(rt.settings.job_lease_seconds)
-    assert await leases.recover(rt) == [(Once.kind, False)]
+    assert await leases.recover_expired_jobs(rt) == [(Once.kind, False)]
     (heir,) = await _claim(rt, "heir")
     return zombie, heir
 
 
-async def test_a_zombie_can_end_nothing(rt: Runtime, lost: tuple[Claim, Claim]) -> None:
+async def test_a_zombie_can_end_nothing(rt: Runtime, lost: tuple[JobClaim, JobClaim]) -> None:
     zombie, heir = lost
     before = [vars(job) for job in await jobs(rt)]
     before[0].pop("_sa_instance_state")
 
-    for outcome in (Done(), Failed("X", "x", 30), Dead("X", "x"), Released()):
+    for outcome in (JobDone(), JobFailed("X", "x", 30), JobDead("X", "x"), JobReleased()):
         assert not await _settle(rt, zombie, outcome)
     async with rt.db.write() as session:
-        assert await leases.renew(session, rt, [zombie, heir]) == [zombie]
+        assert await leases.renew_leases(session, rt, [zombie, heir]) == [zombie]
 
     (job,) = await jobs(rt)
     assert {name: value for name, value in vars(job).items() if name != "_sa_instance_state"} == before[0]
-    assert await _settle(rt, heir, Done())
+    assert await _settle(rt, heir, JobDone())
 
 
-@pytest.mark.parametrize("behind", [queue.fence, queue.finish])
-async def test_what_a_zombie_wrote_is_undone(rt: Runtime, lost: tuple[Claim, Claim], behind: object) -> None:
+@pytest.mark.parametrize("behind", [queue.verify_claim, queue.finish_job])
+async def test_what_a_zombie_wrote_is_undone(rt: Runtime, lost: tuple[JobClaim, JobClaim], behind: object) -> None:
     for claim, what in zip(lost, ("zombie", "heir"), strict=True):
         job = Once(n=1)
-        job.under(claim)
+        job.bind_claim(claim)
         try:
             async with rt.db.write() as session:
                 await leave(session, rt, 1, what)
@@ -196,12 +196,12 @@ async def test_a_lease_that_ran_out_is_lost_even_before_anybody_takes_the_job(rt
     (claim,) = await _claim(rt)
     clock.advance(rt.settings.job_lease_seconds)
     job = Ping()
-    job.under(claim)
+    job.bind_claim(claim)
 
     with pytest.raises(LeaseLost):
         async with rt.db.write() as session:
-            await queue.fence(session, job)
-    assert not await _settle(rt, claim, Done())
+            await queue.verify_claim(session, job)
+    assert not await _settle(rt, claim, JobDone())
 
 
 async def test_a_renewed_lease_lasts_from_the_renewal(rt: Runtime, clock: ManualClock) -> None:
@@ -210,9 +210,9 @@ async def test_a_renewed_lease_lasts_from_the_renewal(rt: Runtime, clock: Manual
     for _ in range(5):
         clock.advance(rt.settings.job_lease_seconds - 1)
         async with rt.db.write() as session:
-            assert await leases.renew(session, rt, [claim]) == []
+            assert await leases.renew_leases(session, rt, [claim]) == []
         assert claim.renewed_at == clock.monotonic()
-        assert await leases.recover(rt) == []
+        assert await leases.recover_expired_jobs(rt) == []
 
 
 @pytest.mark.parametrize("database", ["postgresql", "mysql"], indirect=True)
@@ -221,14 +221,14 @@ async def test_a_row_locked_by_the_fence_is_neither_renewed_nor_taken_for_lost(r
     await _enqueue(real, Ping())
     (claim,) = await _claim(real)
     job = Ping()
-    job.under(claim)
+    job.bind_claim(claim)
     before = claim.renewed_at
     async with real.db.write() as session:
-        await queue.fence(session, job)
+        await queue.verify_claim(session, job)
         async with real.db.write() as other:
-            assert await leases.renew(other, real, [claim]) == []
+            assert await leases.renew_leases(other, real, [claim]) == []
         assert claim.renewed_at == before
-    assert await _settle(real, claim, Done())
+    assert await _settle(real, claim, JobDone())
 
 
 async def test_recovery_goes_page_by_page_and_buries_what_was_tried_often_enough(rt: Runtime, clock: ManualClock) -> None:
@@ -237,7 +237,7 @@ async def test_recovery_goes_page_by_page_and_buries_what_was_tried_often_enough
     for dead in (False, False, True):
         assert len(await _claim(rt, limit=25)) == 25
         clock.advance(rt.settings.job_lease_seconds)
-        assert await leases.recover(rt, page=10) == [(Ping.kind, dead)] * 25
+        assert await leases.recover_expired_jobs(rt, page=10) == [(Ping.kind, dead)] * 25
 
     assert {(job.status, job.attempt_count, job.last_error_code) for job in await jobs(rt)} == {(JobStatus.DEAD, 3, "LEASE_EXPIRED")}
 
@@ -245,18 +245,18 @@ async def test_recovery_goes_page_by_page_and_buries_what_was_tried_often_enough
 async def test_a_released_job_is_pending_at_once_and_its_attempt_does_not_count(rt: Runtime) -> None:
     await _enqueue(rt, Ping())
     (old,) = await _claim(rt)
-    assert await _settle(rt, old, Released())
+    assert await _settle(rt, old, JobReleased())
     (job,) = await jobs(rt)
     assert (job.status, job.attempt_count, job.locked_by) == (JobStatus.PENDING, 0, None)
 
     (new,) = await _claim(rt)
 
     assert (new.attempt, old.attempt) == (1, 1)
-    assert not await _settle(rt, old, Done()), "the same worker, the same attempt, but another claim"
-    assert await _settle(rt, new, Done())
+    assert not await _settle(rt, old, JobDone()), "the same worker, the same attempt, but another claim"
+    assert await _settle(rt, new, JobDone())
 
 
 async def test_without_a_claim_there_is_no_lease_to_lose(rt: Runtime) -> None:
     async with rt.db.write() as session:
-        await queue.fence(session, Ping())
-        await queue.finish(session, Ping())
+        await queue.verify_claim(session, Ping())
+        await queue.finish_job(session, Ping())

@@ -8,26 +8,26 @@ from typing import Any, ClassVar
 import pytest
 from sqlalchemy import select, text, update
 
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.runtime import Runtime
+from refract.jobs.handlers import HandlerRegistry, handles
 from refract.jobs.models import Job, JobStatus
-from refract.jobs.payload import Payload
-from refract.jobs.queue import enqueue, fence
-from refract.jobs.registry import Registry, handles
-from refract.jobs.worker import Worker
+from refract.jobs.payload import JobPayload
+from refract.jobs.queue import enqueue, verify_claim
+from refract.jobs.worker import JobWorker
 from tests.jobs.conftest import Spawn, eventually, jobs
 from tests.jobs.work import HANDLERS, Ping
 
 only_postgresql = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 
 
-async def _enqueue(rt: Runtime, *payloads: Payload) -> None:
+async def _enqueue(rt: Runtime, *payloads: JobPayload) -> None:
     async with rt.db.write() as session:
         for payload in payloads:
             await enqueue(session, rt, payload)
 
 
-class Held(Payload):
+class Held(JobPayload):
     kind: ClassVar[str] = "test.held"
     n: int = 0
 
@@ -46,13 +46,13 @@ class Hold:
             try:
                 await self.go.wait()
                 async with rt.db.write() as session:
-                    await fence(session, job)
+                    await verify_claim(session, job)
             except BaseException as error:
                 self.ends.append(type(error).__name__)
                 raise
             self.ends.append("done")
 
-        self.registry = Registry.of([handler])
+        self.registry = HandlerRegistry.from_functions([handler])
 
 
 def _with(rt: Runtime, **settings: Any) -> Runtime:
@@ -65,7 +65,7 @@ async def _done(rt: Runtime) -> bool:
 
 async def test_a_worker_finds_what_was_waiting_before_it_started(real: Runtime) -> None:
     await _enqueue(real, Ping(n=1))
-    worker = Worker(_with(real, job_poll_seconds=600.0), Registry.of(HANDLERS))
+    worker = JobWorker(_with(real, job_poll_seconds=600.0), HandlerRegistry.from_functions(HANDLERS))
     await worker.start()
 
     await eventually(lambda: _done(real), 10, "the start-up scan")
@@ -74,7 +74,7 @@ async def test_a_worker_finds_what_was_waiting_before_it_started(real: Runtime) 
 
 async def test_an_idle_worker_is_woken_by_a_commit_of_its_process_without_a_poll(real: Runtime) -> None:
     rt = _with(real, job_poll_seconds=600.0)
-    worker = Worker(rt, Registry.of(HANDLERS))
+    worker = JobWorker(rt, HandlerRegistry.from_functions(HANDLERS))
     await worker.start()
     await asyncio.sleep(0.5)
     for n in range(3):
@@ -96,7 +96,7 @@ async def test_postgresql_wakes_a_worker_in_another_process_without_a_poll(real:
 @only_postgresql
 async def test_a_listening_connection_that_was_cut_is_made_again(real: Runtime) -> None:
     deaf = replace(_with(real, job_poll_seconds=600.0), db=Database(real.settings))  # only PostgreSQL can wake it
-    worker = Worker(deaf, Registry.of(HANDLERS))
+    worker = JobWorker(deaf, HandlerRegistry.from_functions(HANDLERS))
     await worker.start()
 
     for n in range(2):
@@ -118,7 +118,7 @@ async def _listeners(rt: Runtime, wanted: int, *, cut: bool = False) -> bool:
 async def test_a_worker_takes_no_more_jobs_at_a_time_than_it_may(real: Runtime) -> None:
     hold = Hold()
     await _enqueue(real, *(Held(n=n) for n in range(5)))
-    worker = Worker(real, hold.registry, concurrency=2)
+    worker = JobWorker(real, hold.registry, concurrency=2)
     await worker.start()
     await hold.begun.wait()
     await asyncio.sleep(0.3)
@@ -133,7 +133,7 @@ async def test_a_worker_takes_no_more_jobs_at_a_time_than_it_may(real: Runtime) 
 async def test_a_graceful_stop_lets_a_job_end(real: Runtime) -> None:
     hold = Hold()
     await _enqueue(real, Held(), Held())
-    worker = Worker(real, hold.registry, concurrency=1)
+    worker = JobWorker(real, hold.registry, concurrency=1)
     await worker.start()
     await hold.begun.wait()
     stopping = asyncio.create_task(worker.stop(grace=30))
@@ -147,7 +147,7 @@ async def test_a_graceful_stop_lets_a_job_end(real: Runtime) -> None:
 async def test_a_stop_beyond_its_grace_gives_the_job_back_at_once(real: Runtime) -> None:
     hold = Hold()
     await _enqueue(real, Held())
-    worker = Worker(real, hold.registry)
+    worker = JobWorker(real, hold.registry)
     await worker.start()
     await hold.begun.wait()
 
@@ -156,9 +156,9 @@ async def test_a_stop_beyond_its_grace_gives_the_job_back_at_once(real: Runtime)
     (job,) = await jobs(real)
     assert (job.status, job.attempt_count, job.locked_by) == (JobStatus.PENDING, 0, None)
     assert hold.ends == ["CancelledError"]
-    heir = Worker(real, hold.registry)
+    heir = JobWorker(real, hold.registry)
     hold.go.set()
-    assert await heir.run_due() == 1
+    assert await heir.run_due_jobs() == 1
     assert await _done(real)
 
 
@@ -166,7 +166,7 @@ async def test_a_handler_whose_lease_was_taken_is_cancelled_and_writes_nothing(r
     hold = Hold()
     rt = _with(real, job_lease_seconds=1.5)
     await _enqueue(rt, Held())
-    worker = Worker(rt, hold.registry)
+    worker = JobWorker(rt, hold.registry)
     await worker.start()
     await hold.begun.wait()
     async with rt.db.write() as session:  # as a recovery and another worker's claim would
@@ -188,7 +188,7 @@ async def test_a_handler_that_cannot_renew_stops_itself_before_its_lease_runs_ou
     hold = Hold()
     rt = _with(real, job_lease_seconds=3.0)
     await _enqueue(rt, Held())
-    worker = Worker(rt, hold.registry)
+    worker = JobWorker(rt, hold.registry)
     await worker.start()
     await hold.begun.wait()
     (running,) = worker._running

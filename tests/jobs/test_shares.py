@@ -8,14 +8,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from refract.core.clock import ManualClock
-from refract.core.db import count_statements
+from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
 from refract.jobs import claims, leases, queue
-from refract.jobs.claims import Turn
-from refract.jobs.models import MAINTENANCE, NOBODY
-from refract.jobs.payload import Claim, Payload
-from refract.jobs.registry import Done, Failed, Registry, handles
-from refract.jobs.worker import Worker
+from refract.jobs.claims import ShareCursor
+from refract.jobs.handlers import HandlerRegistry, JobDone, JobFailed, handles
+from refract.jobs.models import COMMON_SHARE, MAINTENANCE_SHARE
+from refract.jobs.payload import JobClaim, JobPayload
+from refract.jobs.worker import JobWorker
 from tests.jobs.work import Once, Ping
 
 TRIES = {Ping.kind: 3}
@@ -28,20 +28,20 @@ async def _ask(rt: Runtime, share: int, count: int = 1) -> list[int]:
         return await queue.enqueue_all(session, rt, [Ping(n=share) for _ in range(count)], share=share)
 
 
-async def _claim(rt: Runtime, turn: Turn | None = None, limit: int = 1) -> list[Claim]:
+async def _claim(rt: Runtime, turn: ShareCursor | None = None, limit: int = 1) -> list[JobClaim]:
     async with rt.db.write() as session:
-        return await claims.claim(session, rt, "a", TRIES, limit, turn)
+        return await claims.claim_jobs(session, rt, "a", TRIES, limit, turn)
 
 
-async def _order(rt: Runtime, turns: int, turn: Turn | None = None) -> list[int]:
+async def _order(rt: Runtime, turns: int, turn: ShareCursor | None = None) -> list[int]:
     """Whose jobs are done, one after the other."""
-    turn = turn or Turn()
+    turn = turn or ShareCursor()
     served = []
     for _ in range(turns):
         (claim,) = await _claim(rt, turn)
         served.append(claim.share)
         async with rt.db.write() as session:
-            await leases.settle(session, rt, claim, Done())
+            await leases.record_outcome(session, rt, claim, JobDone())
     return served
 
 
@@ -51,7 +51,7 @@ async def test_thousands_of_jobs_of_one_person_delay_anothers_by_one_turn(rt: Ru
     await _ask(rt, ADA, 2)
     await _ask(rt, BOB)
 
-    assert await _order(rt, 6, Turn(EVE)) == [ADA, BOB, EVE, ADA, EVE, EVE]
+    assert await _order(rt, 6, ShareCursor(EVE)) == [ADA, BOB, EVE, ADA, EVE, EVE]
 
 
 async def test_within_a_share_the_oldest_comes_first(rt: Runtime) -> None:
@@ -63,10 +63,10 @@ async def test_within_a_share_the_oldest_comes_first(rt: Runtime) -> None:
 async def test_several_places_are_shared_out(rt: Runtime) -> None:
     await _ask(rt, EVE, MANY)
     await _ask(rt, ADA, 5)
-    await _ask(rt, NOBODY)
+    await _ask(rt, COMMON_SHARE)
 
-    assert [claim.share for claim in await _claim(rt, Turn(EVE), limit=5)] == [NOBODY, ADA, ADA, EVE, EVE]
-    assert [claim.share for claim in await _claim(rt, Turn(ADA), limit=4)] == [EVE, EVE, ADA, ADA]
+    assert [claim.share for claim in await _claim(rt, ShareCursor(EVE), limit=5)] == [COMMON_SHARE, ADA, ADA, EVE, EVE]
+    assert [claim.share for claim in await _claim(rt, ShareCursor(ADA), limit=4)] == [EVE, EVE, ADA, ADA]
 
 
 async def test_what_fails_again_and_again_waits_its_turn_too(rt: Runtime, clock: ManualClock) -> None:
@@ -74,7 +74,7 @@ async def test_what_fails_again_and_again_waits_its_turn_too(rt: Runtime, clock:
     await _ask(rt, EVE, 3)
     for claim in await _claim(rt, limit=3):
         async with rt.db.write() as session:
-            await leases.settle(session, rt, claim, Failed("X", "x", 30))
+            await leases.record_outcome(session, rt, claim, JobFailed("X", "x", 30))
     clock.advance(60)
     await _ask(rt, ADA, 3)
 
@@ -93,13 +93,13 @@ async def test_what_is_not_due_takes_no_turn(rt: Runtime, clock: ManualClock) ->
 
 async def test_maintenance_has_a_lane_of_its_own(rt: Runtime) -> None:
     await _ask(rt, EVE, MANY)
-    kept = await _ask(rt, MAINTENANCE)
+    kept = await _ask(rt, MAINTENANCE_SHARE)
 
     assert {claim.share for claim in await _claim(rt, limit=10)} == {EVE}
     async with rt.db.read() as session:
-        assert await claims.due_in(session, rt, list(TRIES), maintenance_only=True) == 0
+        assert await claims.get_seconds_until_due(session, rt, list(TRIES), maintenance_only=True) == 0
     async with rt.db.write() as session:
-        assert [claim.job_id for claim in await claims.claim_maintenance(session, rt, "a", TRIES, 10)] == kept
+        assert [claim.job_id for claim in await claims.claim_maintenance_jobs(session, rt, "a", TRIES, 10)] == kept
 
 
 async def test_a_claim_costs_the_same_however_many_wait(rt: Runtime) -> None:
@@ -110,7 +110,7 @@ async def test_a_claim_costs_the_same_however_many_wait(rt: Runtime) -> None:
         await _ask(rt, EVE, more)
         statements: list[str] = []
         stop = count_statements(rt.db.engine, statements.append)
-        await _claim(rt, Turn(ADA), limit=1)
+        await _claim(rt, ShareCursor(ADA), limit=1)
         stop()
         counts.append(len(statements))
 
@@ -118,7 +118,7 @@ async def test_a_claim_costs_the_same_however_many_wait(rt: Runtime) -> None:
     assert counts[0] <= 8
 
 
-class Waiting(Payload):
+class Waiting(JobPayload):
     """A job that takes as long as the test wants."""
 
     kind = "test.waiting"
@@ -141,13 +141,13 @@ async def test_a_worker_full_of_peoples_jobs_still_does_maintenance(rt: Runtime)
     async def tidy(_rt: Runtime, _job: Ping) -> None:
         done.set()
 
-    worker = Worker(rt, Registry.of([wait, tidy]), concurrency=2)
+    worker = JobWorker(rt, HandlerRegistry.from_functions([wait, tidy]), concurrency=2)
     async with rt.db.write() as session:
         await queue.enqueue_all(session, rt, [Waiting() for _ in range(5)], share=EVE)
     await worker.start()
     try:
         await _within(full.wait)
-        await _ask(rt, MAINTENANCE)
+        await _ask(rt, MAINTENANCE_SHARE)
         await _within(done.wait)
         assert begun == 2, "the reserved place is not for captures"
     finally:

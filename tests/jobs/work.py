@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, insert, select
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.jobs.errors import TryAgain
-from refract.jobs.payload import Payload
-from refract.jobs.queue import fence, finish
-from refract.jobs.registry import handles
+from refract.jobs.handlers import handles
+from refract.jobs.payload import JobPayload
+from refract.jobs.queue import finish_job, verify_claim
 
 metadata = MetaData()
 effects = Table(
@@ -37,29 +37,29 @@ async def traces(rt: Runtime, what: str) -> list[tuple[int, int]]:
         return [(row.n, row.pid) for row in rows]
 
 
-class Ping(Payload):
+class Ping(JobPayload):
     kind: ClassVar[str] = "test.ping"
     n: int = 0
 
 
-class Once(Payload):
+class Once(JobPayload):
     kind: ClassVar[str] = "test.once"
     n: int
 
 
-class Slow(Payload):
+class Slow(JobPayload):
     kind: ClassVar[str] = "test.slow"
     n: int
     seconds: float
     deaf: bool = False
 
 
-class Flaky(Payload):
+class Flaky(JobPayload):
     kind: ClassVar[str] = "test.flaky"
     fails: int = 99
 
 
-class Broken(Payload):
+class Broken(JobPayload):
     kind: ClassVar[str] = "test.broken"
 
 
@@ -74,7 +74,7 @@ async def once(rt: Runtime, job: Once) -> None:
     """Leaves its trace and ends the job in one commit."""
     async with rt.db.write() as session:
         await leave(session, rt, job.n, "once")
-        await finish(session, job)
+        await finish_job(session, job)
 
 
 @handles(Slow)
@@ -91,7 +91,7 @@ async def slow(rt: Runtime, job: Slow) -> None:
     try:
         async with rt.db.write() as session:
             await leave(session, rt, job.n, "end")
-            await fence(session, job)
+            await verify_claim(session, job)
     except BaseException as error:
         print(f"refused {job.n} {type(error).__name__}", flush=True)
         raise

@@ -8,14 +8,14 @@ import pytest
 from httpx import AsyncClient
 
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.models import User
-from refract.jobs.worker import Worker
-from refract.library.cards import card_of
-from refract.library.queries import own_item
+from refract.jobs.worker import JobWorker
+from refract.library.queries.items import get_own_item
+from refract.library.queries.serializers import serialize_item
 from refract.library.schemas import ItemCreate, ItemOut
-from refract.library.service import capture
-from refract.work import worker
+from refract.library.service import capture_item
+from refract.server.worker import build_worker
 from tests import make
 from tests.client import by_key
 from tests.conftest import make_settings
@@ -62,17 +62,17 @@ async def rt(rt: Runtime) -> AsyncIterator[Runtime]:
 
 
 @pytest.fixture
-def work(rt: Runtime) -> Worker:
+def work(rt: Runtime) -> JobWorker:
     """`await work.run_due()` does everything that is due."""
-    return worker(rt)
+    return build_worker(rt)
 
 
 @pytest.fixture
 def save(rt: Runtime, ada: User) -> Save:
     async def saved(text: str, by: User | None = None, **more: Any) -> ItemOut:
         async with rt.db.write() as session:
-            made = await capture(session, rt, by or ada, ItemCreate(text=text, **more))
-            return await card_of(session, made.item)
+            made = await capture_item(session, rt, by or ada, ItemCreate(text=text, **more))
+            return await serialize_item(session, made.item)
 
     return saved
 
@@ -81,7 +81,7 @@ def save(rt: Runtime, ada: User) -> Save:
 def look(rt: Runtime, ada: User) -> Look:
     async def looked(item: ItemOut) -> ItemOut:
         async with rt.db.read() as session:
-            return await card_of(session, await own_item(session, ada.id, item.id))
+            return await serialize_item(session, await get_own_item(session, ada.id, item.id))
 
     return looked
 

@@ -11,8 +11,8 @@ from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.jobs.models import Job
-from refract.library.capturing import first_line, recognise, split
 from refract.library.models import Item, ItemTag
+from refract.library.recognition import extract_first_line, recognize_text, split_paste
 from refract.tags.models import Tag
 from tests.client import on_sqlite
 from tests.library.conftest import Look, Save
@@ -34,7 +34,7 @@ from tests.library.conftest import Look, Save
     ],
 )
 def test_exactly_one_address_is_an_article(text: str, kind: str) -> None:
-    assert recognise(text).type == kind
+    assert recognize_text(text).type == kind
 
 
 @pytest.mark.parametrize(
@@ -42,16 +42,16 @@ def test_exactly_one_address_is_an_article(text: str, kind: str) -> None:
     ["http://example.com/a?b=1&a=2", "https://www.example.com/a/?a=2&b=1&utm_source=x#top", "https://EXAMPLE.com:443/a?fbclid=9&a=2&b=1"],
 )
 def test_addresses_of_one_page_have_one_digest(other: str) -> None:
-    assert recognise("https://example.com/a?a=2&b=1").url_digest == recognise(other).url_digest
-    assert recognise("https://example.com/b?a=2&b=1").url_digest != recognise(other).url_digest
+    assert recognize_text("https://example.com/a?a=2&b=1").url_digest == recognize_text(other).url_digest
+    assert recognize_text("https://example.com/b?a=2&b=1").url_digest != recognize_text(other).url_digest
 
 
 def test_titles_and_pastes() -> None:
-    assert first_line("\n\n  A thought.  \nmore") == "A thought."
-    assert first_line("x" * 61) == "x" * 59 + "…"
-    assert split("https://a.example/\n\nhttps://b.example/\nhttps://a.example/") == ["https://a.example/", "https://b.example/"]
-    assert split("https://a.example/\nand a thought") == ["https://a.example/\nand a thought"]
-    assert split(" \n ") == []
+    assert extract_first_line("\n\n  A thought.  \nmore") == "A thought."
+    assert extract_first_line("x" * 61) == "x" * 59 + "…"
+    assert split_paste("https://a.example/\n\nhttps://b.example/\nhttps://a.example/") == ["https://a.example/", "https://b.example/"]
+    assert split_paste("https://a.example/\nand a thought") == ["https://a.example/\nand a thought"]
+    assert split_paste(" \n ") == []
 
 
 async def test_without_enrichment_it_is_in_the_library_at_once(rt: Runtime, save: Save) -> None:

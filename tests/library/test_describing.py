@@ -1,15 +1,15 @@
 """The offline tier's parts, without a database: sentences, summaries, phrases, rules, examples."""
 
 import pytest
+from refract.library.enrichment.language import is_cjk, split_sentences, stem_words
 
-from refract.core.settings import Settings
-from refract.library.enrich.language import is_cjk, split_sentences, stem_words
-from refract.library.enrich.material import Background, Extracted, Material, Neighbour, Rule
-from refract.library.enrich.offline import describe, suggest, words_of
-from refract.library.enrich.phrases import key_phrases
-from refract.library.enrich.prompt import read_answer
-from refract.library.enrich.rules import check_pattern, matches
-from refract.library.enrich.summary import cut, summarise
+from refract.core.settings.model import Settings
+from refract.library.enrichment.offline import build_word_profile, describe_offline, suggest_tags
+from refract.library.enrichment.phrases import extract_key_phrases
+from refract.library.enrichment.prompt import parse_response
+from refract.library.enrichment.rules import is_match, normalize_pattern
+from refract.library.enrichment.summary import summarize_text, truncate_at_word
+from refract.library.enrichment.types import EnrichmentInput, ExtractedPage, NeighbourItem, TaggingRule, UserBackground
 from refract.library.errors import InvalidRule
 
 ENGLISH = (
@@ -33,7 +33,7 @@ def test_sentences_in_two_scripts() -> None:
 
 @pytest.mark.parametrize(("text", "about", "aside"), [(ENGLISH, "condenser", "Lunch"), (CHINESE, "冷凝器", "午饭")])
 def test_a_summary_has_the_sentences_that_matter(text: str, about: str, aside: str) -> None:
-    summary = summarise(text, "Condenser engine 冷凝器 蒸汽机")
+    summary = summarize_text(text, "Condenser engine 冷凝器 蒸汽机")
 
     assert summary is not None
     assert about in summary
@@ -46,21 +46,21 @@ def test_a_summary_has_the_sentences_that_matter(text: str, about: str, aside: s
 
 def test_a_page_may_have_said_it_best_itself() -> None:
     good = "How James Watt's separate condenser turned a curiosity into the machine that drove a hundred years of industry."
-    assert summarise(ENGLISH, "", good) == good
+    assert summarize_text(ENGLISH, "", good) == good
     assert (
-        summarise(ENGLISH, "", "Please enable JavaScript and accept our cookie policy to go on reading this very good page of ours.")
+        summarize_text(ENGLISH, "", "Please enable JavaScript and accept our cookie policy to go on reading this very good page of ours.")
         != good
     )
-    assert summarise("Too short.", "Too short") is None
-    assert len(cut("word " * 300)) <= 500
+    assert summarize_text("Too short.", "Too short") is None
+    assert len(truncate_at_word("word " * 300)) <= 500
 
 
 def test_key_phrases_are_few_and_telling() -> None:
     text = "We moved to Kubernetes because of the job queue. The job queue of Kubernetes was slow. A job queue needs Redis. " * 2
-    phrases = [phrase.casefold() for phrase in key_phrases("A job queue in Kubernetes", text)]
+    phrases = [phrase.casefold() for phrase in extract_key_phrases("A job queue in Kubernetes", text)]
     assert phrases[:2] == ["job queue", "kubernetes"] or phrases[:2] == ["kubernetes", "job queue"]
-    assert key_phrases("今天", "今天天气很好。") == []
-    assert "蒸汽机" in key_phrases("瓦特与蒸汽机", CHINESE)
+    assert extract_key_phrases("今天", "今天天气很好。") == []
+    assert "蒸汽机" in extract_key_phrases("瓦特与蒸汽机", CHINESE)
 
 
 @pytest.mark.parametrize(
@@ -77,24 +77,24 @@ def test_key_phrases_are_few_and_telling() -> None:
     ],
 )
 def test_rules(pattern: str, url: str | None, yes: bool) -> None:
-    assert matches(check_pattern(pattern), url, "All about Steam Engines") is yes
+    assert is_match(normalize_pattern(pattern), url, "All about Steam Engines") is yes
 
 
 @pytest.mark.parametrize("bad", ["", "github", "not a host", '""', "a b.com", "javascript:alert(1)"])
 def test_bad_rules_are_refused(bad: str) -> None:
     with pytest.raises(InvalidRule):
-        check_pattern(bad)
+        normalize_pattern(bad)
 
 
 def test_each_suggestion_says_why() -> None:
-    steam = Extracted("https://github.com/x", title="Steam engines", text=ENGLISH, keywords=("Industry", "Brand new"))
-    mine = Background(
+    steam = ExtractedPage("https://github.com/x", title="Steam engines", text=ENGLISH, keywords=("Industry", "Brand new"))
+    mine = UserBackground(
         vocabulary={"engines": "Engines", "condenser": "Condenser", "industry": "Industry", "glasgow": "Glasgow"},
         aliases={"coal": "Fuel"},
-        rules=[Rule("github.com", ("code",))],
+        rules=[TaggingRule("github.com", ("code",))],
     )
 
-    found = {one.name: (one.confidence, one.reason) for one in suggest(Material("x", "https://github.com/x", steam), mine)}
+    found = {one.name: (one.confidence, one.reason) for one in suggest_tags(EnrichmentInput("x", "https://github.com/x", steam), mine)}
 
     assert found["code"] == (0.95, "your rule for github.com")
     assert found["Industry"] == (0.85, "a keyword of the page")
@@ -105,26 +105,28 @@ def test_each_suggestion_says_why() -> None:
 
 
 def test_similar_items_vote_and_refused_names_stay_away() -> None:
-    past = [Neighbour(words_of("Condensers for engines", "", "coal and cylinders"), ("Machines",)) for _ in range(3)]
-    past += [Neighbour(words_of("Bread and butter", "", "flour and an oven"), ("Cooking",))]
-    note = Material("A better condenser for the engine saves coal")
+    past = [NeighbourItem(build_word_profile("Condensers for engines", "", "coal and cylinders"), ("Machines",)) for _ in range(3)]
+    past += [NeighbourItem(build_word_profile("Bread and butter", "", "flour and an oven"), ("Cooking",))]
+    note = EnrichmentInput("A better condenser for the engine saves coal")
 
-    (vote,) = [one for one in suggest(note, Background(neighbours=past)) if "similar" in one.reason]
+    (vote,) = [one for one in suggest_tags(note, UserBackground(neighbours=past)) if "similar" in one.reason]
 
     assert (vote.name, vote.reason) == ("Machines", "3 similar items")
     assert vote.confidence >= 0.6
-    assert not [one for one in suggest(note, Background(neighbours=past, unwanted=frozenset({"machines"}))) if one.name == "Machines"]
+    assert not [
+        one for one in suggest_tags(note, UserBackground(neighbours=past, unwanted=frozenset({"machines"}))) if one.name == "Machines"
+    ]
 
 
 def test_a_short_note_is_its_own_summary() -> None:
-    proposal = describe(Material("Buy coal\nand oil"), Background())
+    proposal = describe_offline(EnrichmentInput("Buy coal\nand oil"), UserBackground())
     assert (proposal.title, proposal.summary) == ("Buy coal", None)
-    assert describe(Material(ENGLISH), Background()).summary
+    assert describe_offline(EnrichmentInput(ENGLISH), UserBackground()).summary
 
 
 def test_an_answer_in_a_fence_is_an_answer() -> None:
     said = 'Sure:\n```json\n{"title": "A", "summary": "B.", "tags": ["c++", "机器学习"], "more": 1}\n```'
-    assert read_answer(said).tags == ["c++", "机器学习"]
+    assert parse_response(said).tags == ["c++", "机器学习"]
 
 
 def test_a_model_needs_a_name(tmp_path: object) -> None:

@@ -12,11 +12,11 @@ from proofs.security import COUNTED
 from refract.core.runtime import Runtime
 from refract.core.urls import parse_web_url
 from refract.identity.models import User
-from refract.jobs.worker import Worker
-from refract.library.enrich.material import Background, Extracted, Material
-from refract.library.enrich.offline import describe
-from refract.library.enrich.prompt import messages
-from refract.library.fetching import ArticleReader
+from refract.jobs.worker import JobWorker
+from refract.library.enrichment.offline import describe_offline
+from refract.library.enrichment.page_fetcher import ArticleFetcher
+from refract.library.enrichment.prompt import build_messages
+from refract.library.enrichment.types import EnrichmentInput, ExtractedPage, UserBackground
 from refract.library.models import Item
 from refract.migrations.tables import metadata
 from refract.tags.grammar import check_personal
@@ -119,8 +119,8 @@ ALLOWED |= {"blockquote", "table", "tbody", "td", "th", "thead", "tr"}
 
 
 @pytest.fixture
-def reader(rt: Runtime) -> ArticleReader:
-    return rt.part(ArticleReader)
+def reader(rt: Runtime) -> ArticleFetcher:
+    return rt.singleton(ArticleFetcher)
 
 
 def test_there_are_two_hundred() -> None:
@@ -128,21 +128,23 @@ def test_there_are_two_hundred() -> None:
 
 
 @on_sqlite
-async def test_a_hostile_page_is_only_text(reader: ArticleReader, record_property: Callable[[str, object], None]) -> None:
+async def test_a_hostile_page_is_only_text(reader: ArticleFetcher, record_property: Callable[[str, object], None]) -> None:
     record_property(COUNTED, len(CASES))
     for name, html in CASES.items():
-        found = await reader.extract(html.encode(), "https://hostile.example/page", "utf-8", 1)
+        found = await reader.extract_article(html.encode(), "https://hostile.example/page", "utf-8", 1)
         _harmless(name, found)
-        proposal = describe(Material("https://hostile.example/page", "https://hostile.example/page", found), Background())
+        proposal = describe_offline(
+            EnrichmentInput("https://hostile.example/page", "https://hostile.example/page", found), UserBackground()
+        )
         for one in proposal.tags:
             assert check_personal(one.name) == one.name, name
             assert not set(one.name) & set('<>"'), name
-        told = messages(Material("x", None, found), Background())
+        told = build_messages(EnrichmentInput("x", None, found), UserBackground())
         assert len(told) == 2, "the page cannot add a turn"
         assert set(json.loads(told[1]["content"])) == {"known_tags", "document"}, name
 
 
-def _harmless(name: str, found: Extracted) -> None:
+def _harmless(name: str, found: ExtractedPage) -> None:
     if not name.startswith(("heading", "body")):  # there an open quote may swallow the rest of the page
         assert "Steam engines" in found.text, name
     tree = LexborHTMLParser(found.html)
@@ -159,7 +161,7 @@ def _harmless(name: str, found: Extracted) -> None:
 
 @on_sqlite
 async def test_orders_in_a_page_change_nothing_even_if_the_model_obeys(
-    rt: Runtime, work: Worker, save: Save, look: Look, site: Site, model: Model, ada: User
+    rt: Runtime, work: JobWorker, save: Save, look: Look, site: Site, model: Model, ada: User
 ) -> None:
     async def obedient(_path: str, body: bytes) -> Answer:
         text = json.loads(json.loads(body)["messages"][1]["content"])["document"]["text"]
@@ -174,7 +176,7 @@ async def test_orders_in_a_page_change_nothing_even_if_the_model_obeys(
         site.pages[f"/{number}"] = page("Engines", FILLER + f"<p>{order.replace('<', '&lt;')} and some more words.</p>" + FILLER)
         saved.append(await save(site.url(f"/{number}")))
 
-    await work.run_due()
+    await work.run_due_jobs()
 
     for item in saved:
         seen = await look(item)

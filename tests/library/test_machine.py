@@ -15,11 +15,11 @@ from sqlalchemy import func, select
 from refract.core.errors import InvalidStateTransition, NothingToUndo, RefractError
 from refract.identity.models import User
 from refract.library import service
-from refract.library.cards import cards_of
-from refract.library.enrich.material import Proposal, Suggested
-from refract.library.models import PENDING_STATES, Item, ItemStatus, ItemTag
-from refract.library.queries import locked_item
-from refract.library.schemas import Confirmation, Decision, ItemCreate, ItemPatch
+from refract.library.enrichment.types import EnrichmentProposal, SuggestedTag
+from refract.library.models import PENDING_STATUSES, Item, ItemStatus, ItemTag
+from refract.library.queries.items import lock_item_row
+from refract.library.queries.serializers import serialize_items
+from refract.library.schemas import ItemConfirmation, ItemCreate, ItemPatch, SuggestionDecision
 from refract.tags.models import Tag
 from tests import make
 from tests.machine import Machine, run_machine
@@ -63,7 +63,7 @@ class Review(Machine):
         async def work() -> int:
             async with self.rt.db.write() as session:
                 new = ItemCreate(text="A thought.", enrich=enrich, new_tags=sorted(tags))
-                return (await service.capture(session, self.rt, self.ada, new)).item.id
+                return (await service.capture_item(session, self.rt, self.ada, new)).item.id
 
         number = self.run(work())
         now = Now("ENRICHING") if enrich else Now("ARCHIVED", "A thought.")
@@ -101,7 +101,7 @@ class Review(Machine):
             kept |= {"tag_ids": [], "new_tags": sorted(tags)}
         allowed = believed.now.status in ("READY_TO_CONFIRM", "FAILED")
 
-        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.confirm, lambda ids: Confirmation(
+        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.confirm_item, lambda ids: ItemConfirmation(
             accept=[ids[name] for name in accept], reject=[ids[name] for name in reject], **kept)))  # fmt: skip
 
         if allowed:
@@ -118,7 +118,7 @@ class Review(Machine):
         accept, reject = self._decision(data, believed)
         allowed = believed.now.status in ("READY_TO_CONFIRM", "FAILED", "ARCHIVED")
 
-        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.decide, lambda ids: Decision(
+        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.decide_suggestions, lambda ids: SuggestionDecision(
             accept=[ids[name] for name in accept], reject=[ids[name] for name in reject])))  # fmt: skip
 
         if allowed:
@@ -132,7 +132,7 @@ class Review(Machine):
         changes = {"title": "Mine"} | ({"tag_ids": [], "new_tags": sorted(tags)} if tags is not None else {})
         allowed = believed.now.status != "DISCARDED"
 
-        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.change, lambda _: ItemPatch(**changes)))  # type: ignore[arg-type]
+        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.edit_item, lambda _: ItemPatch(**changes)))  # type: ignore[arg-type]
 
         if allowed:
             self._changed(number, "changed")
@@ -146,7 +146,7 @@ class Review(Machine):
         number, believed = self._pick(data)
         allowed = believed.now.status != "DISCARDED"
 
-        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.discard))
+        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.discard_item))
 
         if allowed:
             self._changed(number, "discarded")
@@ -158,7 +158,7 @@ class Review(Machine):
         number, believed = self._pick(data)
         allowed = believed.now.status == "FAILED"
 
-        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.retry))
+        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.retry_item))
 
         if allowed:
             believed.now.status, believed.undo = "ENRICHING", None
@@ -170,7 +170,7 @@ class Review(Machine):
         last = believed.undo
         possible = last is not None and self.clock.now() - last[1] <= timedelta(hours=24)
 
-        self._expect(None if possible else NothingToUndo, self._on(number, service.undo))
+        self._expect(None if possible else NothingToUndo, self._on(number, service.undo_item))
 
         if possible and last is not None:
             action, _, before = last
@@ -193,8 +193,8 @@ class Review(Machine):
         async def read() -> tuple[dict[int, Now], bool, dict[str, int], dict[str, int]]:
             async with self.rt.db.read() as session:
                 items = (await session.scalars(select(Item))).all()
-                cards = await cards_of(session, items)
-                flags = all(item.pending == (item.status in PENDING_STATES) for item in items)
+                cards = await serialize_items(session, items)
+                flags = all(item.pending == (item.status in PENDING_STATUSES) for item in items)
                 counted = {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))}
                 borne = select(Tag.name, func.count()).join(ItemTag, ItemTag.tag_id == Tag.id).group_by(Tag.name)
                 true = {name: number for name, number in (await session.execute(borne)).all()}  # noqa: C416 - rows are no pairs to mypy
@@ -236,23 +236,23 @@ class Review(Machine):
 
     async def _on(self, number: int, step: Any, body: Any = None) -> None:
         async with self.rt.db.write() as session:
-            held = await service.hold(session, self.rt, self.ada.id, number)
+            held = await service.lock_item(session, self.rt, self.ada.id, number)
             ids = {one.name: one.id for one in held.suggestions}
             await (step(held, body(ids)) if body else step(held))
 
     async def _proposed(self, number: int, names: list[str]) -> None:
         async with self.rt.db.write() as session:
-            item = await locked_item(session, number)
+            item = await lock_item_row(session, number)
             assert item is not None
-            proposal = Proposal("Proposed", None, [Suggested(name, 0.8, "in the title") for name in names])
-            await service.proposed(session, self.rt, item, proposal, final=True)
+            proposal = EnrichmentProposal("Proposed", None, [SuggestedTag(name, 0.8, "in the title") for name in names])
+            await service.apply_proposal(session, self.rt, item, proposal, final=True)
 
     async def _failed(self, number: int) -> None:
         async with self.rt.db.write() as session:
-            item = await locked_item(session, number)
+            item = await lock_item_row(session, number)
             assert item is not None
             assert item.status == ItemStatus.ENRICHING
-            await service.failed(session, self.rt, item, "It could not be reached.")
+            await service.mark_failed(session, self.rt, item, "It could not be reached.")
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)

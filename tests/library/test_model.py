@@ -11,8 +11,8 @@ from sqlalchemy import select
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.jobs.worker import Worker
-from refract.library.quota_models import LedgerEntry, QuotaDay
+from refract.jobs.worker import JobWorker
+from refract.library.models import LedgerEntry, QuotaDay
 from tests.client import on_sqlite
 from tests.library.conftest import Look, Save
 from tests.library.http import GOOD, Answer, Model, Site, completion, page
@@ -33,13 +33,13 @@ async def _books(rt: Runtime) -> tuple[int, list[tuple[str, str | None]]]:
 
 
 async def test_a_model_upgrades_the_offline_proposal(
-    rt: Runtime, work: Worker, save: Save, look: Look, site: Site, model: Model, as_ada: AsyncClient
+    rt: Runtime, work: JobWorker, save: Save, look: Look, site: Site, model: Model, as_ada: AsyncClient
 ) -> None:
     site.pages["/a"] = STEAM
     await save("An older note.", enrich=False, new_tags=["Engines"])
     item = await save(site.url("/a"))
 
-    await work.run_due()
+    await work.run_due_jobs()
 
     seen = await look(item)
     assert (seen.status, seen.enrichment, seen.title, seen.note) == ("READY_TO_CONFIRM", "AI", GOOD["title"], None)
@@ -84,14 +84,14 @@ BAD: dict[str, tuple[list[Answer], str]] = {
 
 @pytest.mark.parametrize("case", BAD)
 async def test_whatever_a_model_does_the_offline_proposal_stands_and_the_charge_goes_back_once(
-    rt: Runtime, work: Worker, save: Save, look: Look, site: Site, model: Model, case: str
+    rt: Runtime, work: JobWorker, save: Save, look: Look, site: Site, model: Model, case: str
 ) -> None:
     site.pages["/a"] = STEAM
     model.says, note = list(BAD[case][0]), BAD[case][1]
     item = await save(site.url("/a"))
     assert (await _books(rt))[0] == 1
 
-    await work.run_due()
+    await work.run_due_jobs()
 
     seen = await look(item)
     assert (seen.status, seen.enrichment, seen.title) == OFFLINE
@@ -100,32 +100,32 @@ async def test_whatever_a_model_does_the_offline_proposal_stands_and_the_charge_
     assert await _books(rt) == (0, [("charge", None), ("refund", note)])
 
 
-async def test_a_wrong_answer_may_be_put_right_once(work: Worker, save: Save, look: Look, model: Model) -> None:
+async def test_a_wrong_answer_may_be_put_right_once(work: JobWorker, save: Save, look: Look, model: Model) -> None:
     model.says = [completion({**GOOD, "title": "x" * 200}), completion(f"Sorry! Here it is:\n```json\n{json.dumps(GOOD)}\n```")]
     item = await save("A long thought about engines. " * 20)
 
-    await work.run_due()
+    await work.run_due_jobs()
 
     assert ((await look(item)).enrichment, (await look(item)).title) == ("AI", GOOD["title"])
     assert "at most 100" in model.questions[1]["messages"][-1]["content"]
 
 
-async def test_an_endpoint_without_structured_answers_is_asked_without(work: Worker, save: Save, look: Look, model: Model) -> None:
+async def test_an_endpoint_without_structured_answers_is_asked_without(work: JobWorker, save: Save, look: Look, model: Model) -> None:
     model.says = [(400, "application/json", b'{"error": "response_format"}'), completion(GOOD)]
     first, second = await save("A thought about engines."), await save("Another about engines.")
 
-    await work.run_due()
+    await work.run_due_jobs()
 
     assert {(await look(first)).enrichment, (await look(second)).enrichment} == {"AI"}
     assert ["response_format" in question for question in model.questions].count(False) == 2
 
 
 @pytest.mark.parametrize("given", [{"model_timeout_seconds": 0.3}])
-async def test_a_slow_model_is_not_waited_for(rt: Runtime, work: Worker, save: Save, look: Look, model: Model) -> None:
+async def test_a_slow_model_is_not_waited_for(rt: Runtime, work: JobWorker, save: Save, look: Look, model: Model) -> None:
     model.pause = 5.0
     item = await save("A thought about engines.")
 
-    await work.run_due()
+    await work.run_due_jobs()
 
     seen = await look(item)
     assert (seen.status, seen.enrichment, seen.note) == ("READY_TO_CONFIRM", "SYSTEM", "MODEL_TOO_SLOW")
@@ -133,10 +133,10 @@ async def test_a_slow_model_is_not_waited_for(rt: Runtime, work: Worker, save: S
 
 
 @pytest.mark.parametrize("given", [{"model_url": "http://127.0.0.1:9/v1", "model_name": "tiny"}])
-async def test_a_model_that_is_away_is_done_without(rt: Runtime, work: Worker, save: Save, look: Look) -> None:
+async def test_a_model_that_is_away_is_done_without(rt: Runtime, work: JobWorker, save: Save, look: Look) -> None:
     item = await save("A thought about engines.")
 
-    await work.run_due()
+    await work.run_due_jobs()
 
     assert ((await look(item)).status, (await look(item)).note) == ("READY_TO_CONFIRM", "MODEL_UNAVAILABLE")
     assert await _books(rt) == (0, [("charge", None), ("refund", "MODEL_UNAVAILABLE")])
@@ -144,7 +144,7 @@ async def test_a_model_that_is_away_is_done_without(rt: Runtime, work: Worker, s
 
 @pytest.mark.parametrize("given", [{"model_concurrency": 2, "job_concurrency": 8}])
 async def test_no_more_questions_at_a_time_than_allowed(
-    rt: Runtime, work: Worker, clock: ManualClock, save: Save, look: Look, site: Site, model: Model
+    rt: Runtime, work: JobWorker, clock: ManualClock, save: Save, look: Look, site: Site, model: Model
 ) -> None:
     at_once, most = 0, 0
     thinking = 2.0  # long enough for everybody to come and find it busy
@@ -161,13 +161,13 @@ async def test_no_more_questions_at_a_time_than_allowed(
     site.pages["/a"] = STEAM
     items = [await save(site.url("/a")), *[await save(f"Thought {number} about engines.") for number in range(7)]]
 
-    await work.run_due()
+    await work.run_due_jobs()
 
     thinking = 0.05
     waiting = [item for item in items if (await look(item)).status == "ENRICHING"]
     assert waiting, "who finds the model busy comes back, and takes no place from other work meanwhile"
     assert all([(await look(item)).title for item in waiting]), "the offline proposal shows"
-    while await work.run_due() or any([(await look(item)).status == "ENRICHING" for item in items]):
+    while await work.run_due_jobs() or any([(await look(item)).status == "ENRICHING" for item in items]):
         clock.advance(10)
     assert most == 2
     assert {(await look(item)).enrichment for item in items} == {"AI"}
@@ -176,48 +176,48 @@ async def test_no_more_questions_at_a_time_than_allowed(
 
 
 async def test_who_wants_no_suggestions_is_not_charged(
-    rt: Runtime, work: Worker, save: Save, look: Look, model: Model, as_ada: AsyncClient, ada: User
+    rt: Runtime, work: JobWorker, save: Save, look: Look, model: Model, as_ada: AsyncClient, ada: User
 ) -> None:
     await as_ada.patch("/api/v1/me", json={"preferences": {"suggestions": False}})
     async with rt.db.read() as session:
         ada = await session.get_one(User, ada.id)
 
     item = await save("A thought about engines.", by=ada)
-    await work.run_due()
+    await work.run_due_jobs()
 
     assert ((await look(item)).enrichment, (await look(item)).note) == ("SYSTEM", "SUGGESTIONS_OFF")
     assert (model.questions, await _books(rt)) == ([], (0, []))
 
 
 async def test_a_retry_is_not_charged_again(
-    rt: Runtime, work: Worker, save: Save, look: Look, site: Site, model: Model, as_ada: AsyncClient
+    rt: Runtime, work: JobWorker, save: Save, look: Look, site: Site, model: Model, as_ada: AsyncClient
 ) -> None:
     item = await save(site.url("/a"))  # 404
-    await work.run_due()
+    await work.run_due_jobs()
     assert ((await look(item)).status, (await look(item)).failure) == ("FAILED", "The server answered with an error.")
     assert model.questions == []
     site.pages["/a"] = STEAM
 
     assert (await as_ada.post(f"/api/v1/items/{item.id}/retry")).json()["status"] == "ENRICHING"
-    await work.run_due()
+    await work.run_due_jobs()
 
     assert ((await look(item)).status, (await look(item)).enrichment) == ("READY_TO_CONFIRM", "AI")
     assert await _books(rt) == (1, [("charge", None)])
 
 
 async def test_the_model_has_no_say_over_what_a_person_wrote(
-    rt: Runtime, work: Worker, save: Save, look: Look, model: Model, as_ada: AsyncClient
+    rt: Runtime, work: JobWorker, save: Save, look: Look, model: Model, as_ada: AsyncClient
 ) -> None:
     item = await save("A thought about engines.")
     await as_ada.patch(f"/api/v1/items/{item.id}", json={"title": "Mine"})
 
-    await work.run_due()
+    await work.run_due_jobs()
 
     assert ((await look(item)).title, (await look(item)).summary) == ("Mine", GOOD["summary"])
 
 
 async def test_the_offline_proposal_shows_while_the_model_is_being_asked(
-    work: Worker, save: Save, look: Look, site: Site, model: Model
+    work: JobWorker, save: Save, look: Look, site: Site, model: Model
 ) -> None:
     site.pages["/a"] = STEAM
     seen: list[Any] = []
@@ -229,14 +229,14 @@ async def test_the_offline_proposal_shows_while_the_model_is_being_asked(
     model.server.respond = respond
     item = await save(site.url("/a"))
 
-    await work.run_due()
+    await work.run_due_jobs()
 
     assert (seen[0].status, seen[0].title) == ("ENRICHING", "How steam engines work")
     assert (await look(item)).title == GOOD["title"]
 
 
 async def test_what_is_confirmed_or_discarded_meanwhile_stays_so(
-    work: Worker, save: Save, look: Look, model: Model, as_ada: AsyncClient
+    work: JobWorker, save: Save, look: Look, model: Model, as_ada: AsyncClient
 ) -> None:
     async def respond(_path: str, _body: bytes) -> Answer:
         await as_ada.post(f"/api/v1/items/{item.id}/discard")
@@ -245,7 +245,7 @@ async def test_what_is_confirmed_or_discarded_meanwhile_stays_so(
     model.server.respond = respond
     item = await save("A thought about engines.")
 
-    await work.run_due()
+    await work.run_due_jobs()
 
     seen = await look(item)
     assert (seen.status, seen.enrichment) == ("DISCARDED", "SYSTEM")

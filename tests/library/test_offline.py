@@ -1,7 +1,7 @@
 """The offline tier, end to end: capture, fetch, read, propose."""
 
 from refract.core.runtime import Runtime
-from refract.jobs.worker import Worker
+from refract.jobs.worker import JobWorker
 from tests.client import on_sqlite
 from tests.library.conftest import Look, Save
 from tests.library.http import Site, page
@@ -19,12 +19,12 @@ ENGINES = page(
 
 
 @on_sqlite
-async def test_an_article_is_fetched_read_and_described(rt: Runtime, work: Worker, save: Save, look: Look, site: Site) -> None:
+async def test_an_article_is_fetched_read_and_described(rt: Runtime, work: JobWorker, save: Save, look: Look, site: Site) -> None:
     site.pages["/engines?utm_source=x"] = ENGINES
     item = await save(site.url("/engines?utm_source=x"))
     assert (item.status, item.type, item.enrichment, item.title) == ("ENRICHING", "ARTICLE", None, None)
 
-    await work.run_due()
+    await work.run_due_jobs()
 
     item = await look(item)
     assert (item.status, item.enrichment, item.title) == ("READY_TO_CONFIRM", "SYSTEM", "How steam engines work")

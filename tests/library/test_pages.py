@@ -7,10 +7,10 @@ from sqlalchemy import func, select
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.library.import_jobs import RollBackImport, RunImport, roll_back_import, run_import
-from refract.library.importing.files import MOST_TOLD
+from refract.library.imports.jobs import RollBackImport, RunImport, roll_back_import, run_import
+from refract.library.imports.service import MAX_PREVIEW_ROWS
 from refract.library.models import Item
-from refract.library.schemas import MOST_RULES
+from refract.library.schemas import MAX_RULES
 from tests import make
 from tests.client import by_cookie, on_sqlite
 from tests.library.importing.test_formats import SAMPLES
@@ -63,7 +63,7 @@ async def test_bookmarks_are_tried_out_brought_watched_and_taken_back(rt: Runtim
 
 @on_sqlite
 async def test_a_trial_tells_of_what_would_not_come_however_late_in_the_file(client: AsyncClient, browser: dict[str, str]) -> None:
-    rows = [f'<DT><A HREF="https://example.com/{number}">About {number}</A>' for number in range(MOST_TOLD)]
+    rows = [f'<DT><A HREF="https://example.com/{number}">About {number}</A>' for number in range(MAX_PREVIEW_ROWS)]
     rows.append('<DT><A HREF="javascript:void(0)">The last one</A>')
     tried = await upload(client, browser, "\n".join(["<!DOCTYPE NETSCAPE-Bookmark-file-1>", *rows]).encode(), try_out="true")
     assert (tried.status_code, "The last one" in tried.text, "About 0" in tried.text) == (200, True, False)
@@ -151,10 +151,10 @@ async def test_a_rule_that_cannot_be_is_refused_with_what_was_typed(
 
 @on_sqlite
 async def test_rules_have_an_end(client: AsyncClient, browser: dict[str, str]) -> None:
-    full = {"items": [{"pattern": f"{number}.example.com", "tags": ["a"]} for number in range(MOST_RULES)]}
+    full = {"items": [{"pattern": f"{number}.example.com", "tags": ["a"]} for number in range(MAX_RULES)]}
     assert (await client.put("/api/v1/me/tag-rules", headers=browser, json=full)).status_code == 200
     refused = await client.post(RULES, headers=browser, data={"pattern": "github.com", "tags": "code"})
-    assert (refused.status_code, f"{MOST_RULES} rules" in refused.text) == (422, True)
+    assert (refused.status_code, f"{MAX_RULES} rules" in refused.text) == (422, True)
     joined = await client.post(RULES, headers=browser, data={"pattern": "1.example.com", "tags": "b"})
     assert joined.status_code == 303
 

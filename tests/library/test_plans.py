@@ -6,15 +6,16 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import Table, event, select, text
 
-from refract.core.db import ReadSession, count_statements
-from refract.core.page import Cursors
-from refract.core.rows import insert_rows, slices
+from refract.core.db.bulk import insert_rows, iter_batches
+from refract.core.db.session import ReadSession, count_statements
+from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.library import queries, quota
-from refract.library.cards import cards_of
-from refract.library.enrich.gather import background_of
-from refract.library.models import Item, ItemPage, ItemStatus, ItemTag, Suggestion
+from refract.library.enrichment.background import load_background
+from refract.library.models import Item, ItemStatus, ItemTag, SavedPage, Suggestion
+from refract.library.queries import items as queries_items
+from refract.library.queries.serializers import serialize_items
+from refract.library.service import quota
 from refract.tags.models import Tag
 from tests import make
 from tests.links import test_plans as plans
@@ -57,10 +58,10 @@ async def _fill(rt: Runtime) -> tuple[User, list[int]]:
     pages = [{"item_id": number, "url": "u", "keywords": [], "text": "", "html": "", "fetched_at": now} for number in ids]
     async with rt.db.write() as session:
         filled: list[tuple[Any, list[dict[str, Any]]]] = [
-            (Tag, tags), (Item, items), (Suggestion, suggestions), (ItemPage, pages), (ItemTag, borne),
+            (Tag, tags), (Item, items), (Suggestion, suggestions), (SavedPage, pages), (ItemTag, borne),
         ]  # fmt: skip
         for model, rows in filled:
-            for some in slices(rows, 2_000):
+            for some in iter_batches(rows, 2_000):
                 await insert_rows(session, cast("Table", model.__table__), some)
     await _analyse(rt)
     return people[0], [number for number in ids if number % PEOPLE == 0]
@@ -75,24 +76,24 @@ async def _analyse(rt: Runtime) -> None:
 
 
 def _questions(rt: Runtime, ada: User, mine: list[int]) -> dict[str, Question]:
-    cursors = Cursors(rt.secret)
+    cursors = CursorCodec(rt.secret)
 
     async def pending(session: ReadSession) -> None:
-        first = await queries.page_of_pending(session, cursors, ada.id, status=None, limit=20, cursor=None)
+        first = await queries_items.list_pending_items(session, cursors, ada.id, status=None, limit=20, cursor=None)
         assert first.next_cursor
-        await queries.page_of_pending(session, cursors, ada.id, status=None, limit=20, cursor=first.next_cursor)
+        await queries_items.list_pending_items(session, cursors, ada.id, status=None, limit=20, cursor=first.next_cursor)
 
     async def cards(session: ReadSession) -> None:
-        await cards_of(session, (await session.scalars(select(Item).where(Item.id.in_(mine[:20])))).all())
+        await serialize_items(session, (await session.scalars(select(Item).where(Item.id.in_(mine[:20])))).all())
 
     return {
         "seed_004 pending queue (idx_items_user_pending)": pending,
-        "one item": lambda session: queries.own_item(session, ada.id, mine[0]),
+        "one item": lambda session: queries_items.get_own_item(session, ada.id, mine[0]),
         "cards with tags, suggestions and duplicates": cards,
-        "what an enrichment starts from": lambda session: background_of(session, ada.id, mine[0]),
-        "rejected names": lambda session: queries.rejected(session, ada.id, ["n1000", "n2000"]),
-        "rules": lambda session: queries.rules_of(session, ada.id),
-        "quota": lambda session: quota.standing(session, rt, ada),
+        "what an enrichment starts from": lambda session: load_background(session, ada.id, mine[0]),
+        "rejected names": lambda session: queries_items.list_rejected_names(session, ada.id, ["n1000", "n2000"]),
+        "rules": lambda session: queries_items.list_tag_rules(session, ada.id),
+        "quota": lambda session: quota.get_balance(session, rt, ada),
     }
 
 
@@ -107,10 +108,10 @@ async def test_no_question_reads_a_whole_table(rt: Runtime, monkeypatch: pytest.
     report: list[str] = []
     for name, question in _questions(rt, ada, mine).items():
         asked.clear()
-        event.listen(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
+        event.listen(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
         async with rt.db.read() as session:
             await question(session)
-        event.remove(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
+        event.remove(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
         for statement, parameters in [one for one in asked if one[0].startswith("SELECT")]:
             report += [f"{name}: {fault}\n{statement}" for fault in await plans._faults(rt, statement, parameters)]
     assert not report, "\n\n".join(report)
@@ -118,10 +119,10 @@ async def test_no_question_reads_a_whole_table(rt: Runtime, monkeypatch: pytest.
     counts = []
     for size in (5, 30):
         seen: list[str] = []
-        stop = count_statements(rt.db.reading_engine, seen.append)
+        stop = count_statements(rt.db.read_engine, seen.append)
         async with rt.db.read() as session:
-            page = await queries.page_of_pending(session, Cursors(rt.secret), ada.id, status=None, limit=size, cursor=None)
-            assert len(await cards_of(session, page.items)) == size
+            page = await queries_items.list_pending_items(session, CursorCodec(rt.secret), ada.id, status=None, limit=size, cursor=None)
+            assert len(await serialize_items(session, page.items)) == size
         stop()
         counts.append(len([one for one in seen if one.startswith("SELECT")]))
     assert counts[0] == counts[1] <= 7

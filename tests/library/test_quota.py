@@ -11,10 +11,9 @@ from sqlalchemy import func, select
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, Scope, User
-from refract.jobs.worker import Worker
-from refract.library import quota
-from refract.library.models import Item
-from refract.library.quota_models import LedgerEntry, QuotaDay
+from refract.jobs.worker import JobWorker
+from refract.library.models import Item, LedgerEntry, QuotaDay
+from refract.library.service import quota
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
 from tests.library.conftest import Save
@@ -40,44 +39,44 @@ async def test_a_crowd_uses_exactly_the_limit(rt: Runtime, as_ada: AsyncClient) 
 
 async def test_a_refund_is_given_once(rt: Runtime, ada: User) -> None:
     async with rt.db.write() as session:
-        assert await quota.charge(session, rt, ada, item_id=1, job_id=7)
+        assert await quota.charge_quota(session, rt, ada, item_id=1, job_id=7)
     for expected in (True, False, False):
         async with rt.db.write() as session:
-            assert await quota.refund(session, rt, 7, "MODEL_UNAVAILABLE") is expected
+            assert await quota.refund_quota(session, rt, 7, "MODEL_UNAVAILABLE") is expected
     async with rt.db.write() as session:
-        assert await quota.refund(session, rt, 8, "never charged") is False
-        assert (await quota.standing(session, rt, ada)).used == 0
+        assert await quota.refund_quota(session, rt, 8, "never charged") is False
+        assert (await quota.get_balance(session, rt, ada)).used == 0
         assert list(await session.scalars(select(LedgerEntry.kind).order_by(LedgerEntry.id))) == ["charge", "refund"]
 
 
 async def test_parallel_refunds_give_back_once(rt: Runtime, ada: User) -> None:
     async with rt.db.write() as session:
-        await quota.charge(session, rt, ada, item_id=1, job_id=7)
-        await quota.charge(session, rt, ada, item_id=2, job_id=8)
+        await quota.charge_quota(session, rt, ada, item_id=1, job_id=7)
+        await quota.charge_quota(session, rt, ada, item_id=2, job_id=8)
 
     async def refund() -> bool:
         async with rt.db.write() as session:
-            return await quota.refund(session, rt, 7, "twice")
+            return await quota.refund_quota(session, rt, 7, "twice")
 
     assert sorted(await asyncio.gather(*(refund() for _ in range(5)))) == [False, False, False, False, True]
     async with rt.db.read() as reading:
-        assert (await quota.standing(reading, rt, ada)).used == 1
+        assert (await quota.get_balance(reading, rt, ada)).used == 1
 
 
 async def test_a_new_day_a_better_plan_and_a_limit_of_its_own(rt: Runtime, ada: User, clock: ManualClock) -> None:
     async def charged(item: int) -> bool:
         async with rt.db.write() as session:
-            return await quota.charge(session, rt, ada, item_id=item, job_id=item)
+            return await quota.charge_quota(session, rt, ada, item_id=item, job_id=item)
 
     async with rt.db.write() as session:
-        await quota.set_limit(session, rt, ada.id, date(2026, 6, 1), 1)
+        await quota.set_day_limit(session, rt, ada.id, date(2026, 6, 1), 1)
     assert (await charged(1), await charged(2)) == (True, False)
     clock.advance(12 * 3600)
     assert await charged(3), "12:00 plus twelve hours is another day"
     async with rt.db.read() as reading:
-        assert (await quota.standing(reading, rt, ada)).limit == 50
+        assert (await quota.get_balance(reading, rt, ada)).limit == 50
         ada.plan = "pro"
-        standing = await quota.standing(reading, rt, ada)
+        standing = await quota.get_balance(reading, rt, ada)
     assert (standing.limit, standing.used, standing.remaining) == (500, 1, 499)
 
 
@@ -95,10 +94,10 @@ async def test_an_administrator_gives_somebody_more_for_a_day(rt: Runtime, clien
 
 @on_sqlite
 @pytest.mark.parametrize("given", [{"quota_free": 1}])
-async def test_over_quota_the_offline_tier_does_it(rt: Runtime, work: Worker, save: Save, model: Model, as_ada: AsyncClient) -> None:
+async def test_over_quota_the_offline_tier_does_it(rt: Runtime, work: JobWorker, save: Save, model: Model, as_ada: AsyncClient) -> None:
     first, second = await save("One thought about engines."), await save("Another thought about engines.")
 
-    await work.run_due()
+    await work.run_due_jobs()
 
     items = {item["id"]: item for item in (await as_ada.get("/api/v1/items/pending")).json()["items"]}
     assert (items[str(first.id)]["enrichment"], items[str(first.id)]["note"]) == ("AI", None)
@@ -140,7 +139,7 @@ async def test_the_settings_show_the_budget_and_what_it_went_to(rt: Runtime, as_
 
     spent = (await as_ada.get("/app/settings")).text
     async with rt.db.write() as session:
-        await quota.refund(session, rt, job, "MODEL_TOO_SLOW")
+        await quota.refund_quota(session, rt, job, "MODEL_TOO_SLOW")
     after = (await as_ada.get("/app/settings")).text
 
     assert _shown_quota(spent) == ("2", "2")
@@ -171,7 +170,7 @@ async def test_an_administrator_gives_somebody_another_limit_for_a_day(rt: Runti
 
     async def limit() -> int:
         async with rt.db.read() as session:
-            return (await quota.standing(session, rt, ada)).limit
+            return (await quota.get_balance(session, rt, ada)).limit
 
     assert "assistant today" in (await client.get("/app/admin/people", headers=root)).text
     assert (await client.post(path, headers=root, data={"day": str(today), "limit": "7"})).status_code == 303

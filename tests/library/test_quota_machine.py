@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 from sqlalchemy import select
 
-from refract.identity.models import Plan, User
-from refract.library import quota
+from refract.identity.models import User, UserPlan
 from refract.library.errors import NoSuchPerson
-from refract.library.quota_models import LedgerEntry, QuotaDay
+from refract.library.models import LedgerEntry, QuotaDay
+from refract.library.service import quota
 from tests import make
 from tests.machine import Machine, run_machine
 
@@ -61,7 +61,7 @@ class Budgets(Machine):
         async def pay() -> bool:
             async with self.rt.db.write() as session:
                 user = await session.get_one(User, self.people[person])
-                return await quota.charge(session, self.rt, user, item_id=item, job_id=job)
+                return await quota.charge_quota(session, self.rt, user, item_id=item, job_id=job)
 
         paid = self.run(pay())
         assert paid == (self.used(person, self.today) < self.limit(person))
@@ -75,7 +75,7 @@ class Budgets(Machine):
 
         async def give_back() -> bool:
             async with self.rt.db.write() as session:
-                return await quota.refund(session, self.rt, job, "MODEL_UNAVAILABLE")
+                return await quota.refund_quota(session, self.rt, job, "MODEL_UNAVAILABLE")
 
         charged = self.charges.get(job)
         assert self.run(give_back()) == (charged is not None and not charged.given_back)
@@ -87,7 +87,7 @@ class Budgets(Machine):
         async def give(user_id: int) -> None:
             async with self.rt.db.write() as session:
                 by = await session.get_one(User, self.root)
-                await quota.give_limit(session, self.rt, by, user_id, self.today, limit)
+                await quota.override_limit(session, self.rt, by, user_id, self.today, limit)
 
         assert self.outcome(give(self.people[person])) is None
         assert self.outcome(give(1)) is NoSuchPerson
@@ -95,14 +95,14 @@ class Budgets(Machine):
         if limit is not None:
             self.limits[person, self.today] = limit
 
-    @rule(person=PEOPLE, plan=st.sampled_from([Plan.FREE, Plan.PRO]))
-    def change_plan(self, person: int, plan: Plan) -> None:
+    @rule(person=PEOPLE, plan=st.sampled_from([UserPlan.FREE, UserPlan.PRO]))
+    def change_plan(self, person: int, plan: UserPlan) -> None:
         async def change() -> None:
             async with self.rt.db.write() as session:
                 (await session.get_one(User, self.people[person])).plan = plan
 
         self.run(change())
-        self.plans[person] = PRO if plan == Plan.PRO else FREE
+        self.plans[person] = PRO if plan == UserPlan.PRO else FREE
 
     @rule(hours=st.sampled_from([1, 13, 24]))
     def wait(self, hours: int) -> None:
@@ -113,9 +113,9 @@ class Budgets(Machine):
         if not hasattr(self, "charges"):
             return
 
-        async def look() -> tuple[list[quota.Standing], dict[tuple[int, date], int], list[LedgerEntry]]:
+        async def look() -> tuple[list[quota.QuotaBalance], dict[tuple[int, date], int], list[LedgerEntry]]:
             async with self.rt.db.read() as session:
-                stand = [await quota.standing(session, self.rt, await session.get_one(User, number)) for number in self.people]
+                stand = [await quota.get_balance(session, self.rt, await session.get_one(User, number)) for number in self.people]
                 days = {(row.user_id, row.day): row.used for row in await session.scalars(select(QuotaDay))}
                 return stand, days, list(await session.scalars(select(LedgerEntry)))
 

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import select
 
 from refract.core.runtime import Runtime
-from refract.jobs.worker import Worker
-from refract.library.quota_models import LedgerEntry
+from refract.jobs.worker import JobWorker
+from refract.library.models import LedgerEntry
 from tests.client import on_sqlite
 from tests.library.conftest import Look, Save
 from tests.services_plugin import ABSENT
@@ -46,17 +46,17 @@ def given(model_address: str) -> dict[str, Any]:
 
 
 @on_sqlite
-async def test_a_real_model_describes_an_item(rt: Runtime, work: Worker, save: Save, look: Look) -> None:
+async def test_a_real_model_describes_an_item(rt: Runtime, work: JobWorker, save: Save, look: Look) -> None:
     await save("Something older.", enrich=False, new_tags=["engines"])
     seen = await save(STEAM)
-    await work.run_due()
+    await work.run_due_jobs()
     for _ in range(2):  # what it says is drawn by lot, and now and then it says nothing of use
         seen = await look(seen)
         assert seen.status == "READY_TO_CONFIRM"
         if seen.enrichment == "SYSTEM":
             assert seen.note == "MODEL_NOT_UNDERSTOOD"
             seen = await save(STEAM)
-            await work.run_due()
+            await work.run_due_jobs()
     seen = await look(seen)
 
     assert (seen.enrichment, seen.note) == ("AI", None)

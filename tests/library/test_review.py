@@ -6,45 +6,47 @@ from sqlalchemy import select
 
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.jobs.claims import claim as claim_jobs
-from refract.jobs.worker import Worker
+from refract.jobs.claims import claim_jobs as claim_jobs
+from refract.jobs.worker import JobWorker
 from refract.library import service
-from refract.library.enrich.material import Proposal, Suggested
+from refract.library.enrichment.types import EnrichmentProposal, SuggestedTag
 from refract.library.models import Item, ItemStatus
 from refract.library.payloads import EnrichItem
-from refract.library.queries import locked_item
-from refract.library.schemas import Confirmation, ItemOut
-from refract.library.service.hold import ALLOWED
+from refract.library.queries.items import lock_item_row
+from refract.library.schemas import ItemConfirmation, ItemOut
+from refract.library.service.lock import ALLOWED_ACTIONS
 from refract.tags.models import Tag
 from tests.client import on_sqlite
 from tests.library.conftest import Look, Save
 from tests.library.http import Site, page
 
 TAGS = [
-    Suggested("Engines", 0.9, "in the title"),
-    Suggested("Coal", 0.6, "3 times in the text"),
-    Suggested("Mills", 0.4, "often in the text"),
+    SuggestedTag("Engines", 0.9, "in the title"),
+    SuggestedTag("Coal", 0.6, "3 times in the text"),
+    SuggestedTag("Mills", 0.4, "often in the text"),
 ]
 
 
-async def propose(rt: Runtime, item: ItemOut, tags: list[Suggested] | None = None) -> None:
+async def propose(rt: Runtime, item: ItemOut, tags: list[SuggestedTag] | None = None) -> None:
     async with rt.db.write() as session:
-        held = await locked_item(session, item.id)
+        held = await lock_item_row(session, item.id)
         assert held is not None
-        await service.proposed(session, rt, held, Proposal("A title", "A summary.", TAGS if tags is None else tags), final=True)
+        await service.apply_proposal(
+            session, rt, held, EnrichmentProposal("A title", "A summary.", TAGS if tags is None else tags), final=True
+        )
 
 
 async def bring_to(rt: Runtime, ada: User, item: ItemOut, status: ItemStatus) -> None:
     async with rt.db.write() as session:
-        held = await service.hold(session, rt, ada.id, item.id)
+        held = await service.lock_item(session, rt, ada.id, item.id)
         if status == ItemStatus.FAILED:
-            await service.failed(session, rt, held.item, "The address could not be reached.")
+            await service.mark_failed(session, rt, held.item, "The address could not be reached.")
         elif status in (ItemStatus.READY_TO_CONFIRM, ItemStatus.ARCHIVED):
-            await service.proposed(session, rt, held.item, Proposal("A title", None, []), final=True)
+            await service.apply_proposal(session, rt, held.item, EnrichmentProposal("A title", None, []), final=True)
         if status == ItemStatus.ARCHIVED:
-            await service.confirm(await service.hold(session, rt, ada.id, item.id), Confirmation())
+            await service.confirm_item(await service.lock_item(session, rt, ada.id, item.id), ItemConfirmation())
         if status == ItemStatus.DISCARDED:
-            await service.discard(held)
+            await service.discard_item(held)
 
 
 async def ask(client: AsyncClient, item: ItemOut, step: str) -> Response:
@@ -65,12 +67,12 @@ async def test_what_a_state_does_not_allow_is_refused_by_name(
 
     answer = await ask(as_ada, item, step)
 
-    if step in ALLOWED[status].split(", "):
+    if step in ALLOWED_ACTIONS[status].split(", "):
         assert answer.status_code == 200
     else:
         problem = answer.json()
         assert (answer.status_code, problem["code"]) == (409, "INVALID_STATE_TRANSITION")
-        assert (problem["state"], problem["allowed"]) == (status, ALLOWED[status].split(", "))
+        assert (problem["state"], problem["allowed"]) == (status, ALLOWED_ACTIONS[status].split(", "))
         assert status in problem["detail"]
         assert await look(item) == before
 
@@ -182,18 +184,18 @@ async def test_suggestions_one_by_one(rt: Runtime, as_ada: AsyncClient, save: Sa
 
 @on_sqlite
 async def test_a_rejected_name_is_never_proposed_again(
-    rt: Runtime, work: Worker, as_ada: AsyncClient, save: Save, look: Look, site: Site
+    rt: Runtime, work: JobWorker, as_ada: AsyncClient, save: Save, look: Look, site: Site
 ) -> None:
     head = '<meta name="keywords" content="Coal, Steam">'
     text = "Steam engines burn coal. " * 3
     site.pages.update({"/a": page("Coal and steam", text, head=head), "/b": page("Coal and steam again", text, head=head)})
     first = await save(site.url("/a"))
-    await work.run_due()
+    await work.run_due_jobs()
     coal = next(one for one in (await look(first)).suggestions if one.name == "Coal")
     await as_ada.post(f"/api/v1/items/{first.id}/confirm", json={"reject": [str(coal.id)]})
 
     second = await save(site.url("/b"))
-    await work.run_due()
+    await work.run_due_jobs()
 
     names = {one.name.casefold() for one in (await look(second)).suggestions}
     assert "steam" in names
@@ -210,35 +212,35 @@ async def test_what_a_person_wrote_the_assistant_leaves_alone(rt: Runtime, as_ad
     assert (seen.title, seen.summary, seen.status) == ("Mine", "A summary.", "READY_TO_CONFIRM")
 
 
-async def test_a_discarded_item_is_out_of_its_jobs_reach(rt: Runtime, work: Worker, as_ada: AsyncClient, save: Save, look: Look) -> None:
+async def test_a_discarded_item_is_out_of_its_jobs_reach(rt: Runtime, work: JobWorker, as_ada: AsyncClient, save: Save, look: Look) -> None:
     item = await save("A thought.")
     async with rt.db.write() as session:
         (running,) = await claim_jobs(session, rt, "worker", {EnrichItem.kind: 3}, 5)
     job = EnrichItem(item_id=item.id)
-    job.under(running)
+    job.bind_claim(running)
     await as_ada.post(f"/api/v1/items/{item.id}/discard")
 
     async with rt.db.write() as session:
-        assert await service.may_write(session, job) is None
+        assert await service.lock_item_for_job(session, job) is None
     undone = (await as_ada.post(f"/api/v1/items/{item.id}/undo")).json()
     assert undone["status"] == "ENRICHING"
     async with rt.db.write() as session:
-        assert await service.may_write(session, job) is None, "undo gave the item to another job"
-    await work.run_due()
+        assert await service.lock_item_for_job(session, job) is None, "undo gave the item to another job"
+    await work.run_due_jobs()
     assert (await look(item)).status == "READY_TO_CONFIRM"
 
 
 @on_sqlite
-async def test_auto_confirm_is_off_until_asked_for(rt: Runtime, work: Worker, as_ada: AsyncClient, save: Save, look: Look) -> None:
+async def test_auto_confirm_is_off_until_asked_for(rt: Runtime, work: JobWorker, as_ada: AsyncClient, save: Save, look: Look) -> None:
     await as_ada.put("/api/v1/me/tag-rules", json={"items": [{"pattern": '"coal"', "tags": ["Fuel"]}]})
     first = await save("We need coal for the engine.")
-    await work.run_due()
+    await work.run_due_jobs()
     assert (await look(first)).status == "READY_TO_CONFIRM"
     me = await as_ada.patch("/api/v1/me", json={"preferences": {"auto_confirm": 0.9}})
     assert me.json()["preferences"]["auto_confirm"] == 0.9
 
     sure, unsure = await save("More coal for the engine."), await save("Something else entirely.")
-    await work.run_due()
+    await work.run_due_jobs()
 
     assert ((await look(sure)).status, [tag.name for tag in (await look(sure)).tags]) == ("ARCHIVED", ["Fuel"])
     assert (await look(unsure)).status == "READY_TO_CONFIRM"
@@ -250,7 +252,7 @@ async def test_auto_confirm_is_off_until_asked_for(rt: Runtime, work: Worker, as
 
 @on_sqlite
 async def test_suggestions_can_be_turned_off(
-    rt: Runtime, work: Worker, as_ada: AsyncClient, site: Site, save: Save, look: Look, ada: User
+    rt: Runtime, work: JobWorker, as_ada: AsyncClient, site: Site, save: Save, look: Look, ada: User
 ) -> None:
     await as_ada.patch("/api/v1/me", json={"preferences": {"suggestions": False}})
     site.pages["/a"] = page("Coal and steam", "Steam engines burn coal. " * 9, head='<meta name="keywords" content="Coal">')
@@ -258,7 +260,7 @@ async def test_suggestions_can_be_turned_off(
         ada = await session.get_one(User, ada.id)
 
     item = await save(site.url("/a"), by=ada)
-    await work.run_due()
+    await work.run_due_jobs()
 
     seen = await look(item)
     assert (seen.status, seen.title, seen.suggestions) == ("READY_TO_CONFIRM", "Coal and steam", [])
@@ -270,10 +272,10 @@ async def test_erasing_a_person_leaves_nothing_of_theirs(rt: Runtime, save: Save
     kept = await save("Bob's.", by=bob, new_tags=["Mine"])
 
     async with rt.db.write() as session:
-        await service.erase_person(session, ada.id)
+        await service.erase_user_data(session, ada.id)
 
     async with rt.db.read() as session:
         assert [one.id for one in await session.scalars(select(Item))] == [kept.id]
         assert [tag.space for tag in await session.scalars(select(Tag))] == [bob.id]
-        exported = [kind async for kind, _ in service.export_person(session, bob.id)]
+        exported = [kind async for kind, _ in service.export_user_data(session, bob.id)]
     assert exported == ["item"]

@@ -8,20 +8,27 @@ from httpx import AsyncClient
 from sqlalchemy import func, select
 
 from refract.core.clock import ManualClock
+from refract.core.db.types import Model
 from refract.core.runtime import Runtime
-from refract.core.types import Model
 from refract.identity.models import User
-from refract.library.capturing import recognise
-from refract.library.exporting import Format, library_as
-from refract.library.import_jobs import ABANDONED, RollBackImport, RunImport, end_if_abandoned, roll_back_import, run_import
-from refract.library.import_models import Import, ImportRow, ImportStatus
-from refract.library.importing.bring import add_rows, begin, bring_batch
-from refract.library.importing.rows import Bookmark
-from refract.library.models import Item, ItemPage, ItemStatus, ItemTag
-from refract.library.search_models import ItemSearch
-from refract.library.shelf import items_matching
+from refract.library.export import LibraryExportFormat, stream_library
+from refract.library.imports.rows import Bookmark
+from refract.library.imports.importer import add_import_rows, create_import, import_batch
+from refract.library.imports.jobs import (
+    ABANDONED_AFTER,
+    RollBackImport,
+    RunImport,
+    enqueue_abandoned_import_check,
+    roll_back_import,
+    run_import,
+)
+from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport
+from refract.library.models import Item, ItemStatus, ItemTag, SavedPage
+from refract.library.queries.browse import search_items
+from refract.library.recognition import recognize_text
+from refract.library.search.models import ItemSearch
+from refract.server.worker import build_worker
 from refract.tags.models import Tag
-from refract.work import worker
 from tests import make
 from tests.client import by_key, on_sqlite
 from tests.library.importing.test_formats import SAMPLES
@@ -78,7 +85,7 @@ async def test_an_import_tells_of_every_row_and_can_be_repeated_and_taken_back(
     assert (await client.get(f"{IMPORTS}/{done['id']}", headers=as_ada)).json()["status"] == "ROLLED_BACK"
     assert (await client.post(f"{IMPORTS}/{done['id']}/rollback", headers=as_ada)).status_code == 409
     async with rt.db.read() as session:
-        assert await items_matching(session, ada.id, "soup", 5) == []
+        assert await search_items(session, ada.id, "soup", 5) == []
         assert [(tag.name, tag.usage_count) for tag in await session.scalars(select(Tag))] == [("Recipes", 1)]
     assert [await count(rt, model) for model in (Item, ItemTag, ItemSearch)] == [1, 1, 0]
 
@@ -90,7 +97,7 @@ async def test_an_import_can_be_stopped_and_goes_on_after_a_crash(
     rows = [{"text": f"https://example.com/{number}", "tags": [f"t{number % 3}"]} for number in range(450)]
     begun = (await client.post(IMPORTS, headers=as_ada, content=json.dumps(rows).encode())).json()
     number = int(begun["id"])
-    assert await bring_batch(rt, number)
+    assert await import_batch(rt, number)
     half = (await client.get(f"{IMPORTS}/{number}", headers=as_ada)).json()
     assert (half["status"], half["created"], half["waiting"]) == ("RUNNING", 200, 250)
     stopped = (await client.post(f"{IMPORTS}/{number}/stop", headers=as_ada)).json()
@@ -112,33 +119,33 @@ async def test_an_import_whose_command_was_killed_counts_as_stopped_a_day_later(
     rt: Runtime, clock: ManualClock, ada: User, to_the_end: bool
 ) -> None:
     async with rt.db.write() as session:
-        one = await begin(session, rt, ada.id, "netscape", "bookmarks.html")
-        await end_if_abandoned(session, rt, ada.id, one.id)
-        await add_rows(session, one, [Bookmark("bookmark 1", "https://example.com/soup")])
+        one = await create_import(session, rt, ada.id, "netscape", "bookmarks.html")
+        await enqueue_abandoned_import_check(session, rt, ada.id, one.id)
+        await add_import_rows(session, one, [Bookmark("bookmark 1", "https://example.com/soup")])
     if to_the_end:
         await run_import(rt, RunImport(import_id=one.id))
 
     async def status() -> str:
         async with rt.db.read() as session:
-            return (await session.get_one(Import, one.id)).status
+            return (await session.get_one(LibraryImport, one.id)).status
 
-    clock.advance(ABANDONED.total_seconds() - 60)
-    await worker(rt).run_due()
+    clock.advance(ABANDONED_AFTER.total_seconds() - 60)
+    await build_worker(rt).run_due_jobs()
     assert await status() == (ImportStatus.DONE if to_the_end else ImportStatus.RUNNING)
     clock.advance(120)
-    await worker(rt).run_due()
+    await build_worker(rt).run_due_jobs()
     assert await status() == (ImportStatus.DONE if to_the_end else ImportStatus.STOPPED)
 
 
 async def test_a_roll_back_ends_an_import_and_removes_what_it_did(rt: Runtime, client: AsyncClient, as_ada: dict[str, str]) -> None:
     rows = [{"text": f"https://example.com/{number}", "tags": ["new"]} for number in range(250)]
     number = int((await client.post(IMPORTS, headers=as_ada, content=json.dumps(rows).encode())).json()["id"])
-    await bring_batch(rt, number)
+    await import_batch(rt, number)
     await client.post(f"{IMPORTS}/{number}/rollback", headers=as_ada)
     await run_import(rt, RunImport(import_id=number))
     await roll_back_import(rt, RollBackImport(import_id=number))
     assert [await count(rt, model) for model in (Item, Tag, ItemTag, ItemSearch, ImportRow)] == [0, 0, 0, 0, 0]
-    assert await count(rt, Import) == 1
+    assert await count(rt, LibraryImport) == 1
 
 
 async def test_tags_of_several_imports_go_with_the_last_of_them(
@@ -163,12 +170,12 @@ async def test_tags_of_several_imports_go_with_the_last_of_them(
 async def test_a_file_that_is_none_changes_nothing(rt: Runtime, client: AsyncClient, as_ada: dict[str, str], content: bytes) -> None:
     refused = await client.post(IMPORTS, headers=as_ada, content=content)
     assert (refused.status_code, refused.json()["code"]) == (422, "UNREADABLE_FILE")
-    assert await count(rt, Import) == 0
+    assert await count(rt, LibraryImport) == 0
 
 
-@pytest.mark.parametrize("form", list(Format))
+@pytest.mark.parametrize("form", list(LibraryExportFormat))
 async def test_what_is_exported_imports_back_equal(
-    rt: Runtime, client: AsyncClient, ada: User, bob: User, as_ada: dict[str, str], clock: ManualClock, form: Format
+    rt: Runtime, client: AsyncClient, ada: User, bob: User, as_ada: dict[str, str], clock: ManualClock, form: LibraryExportFormat
 ) -> None:
     async with rt.db.write() as session:
         as_bob = by_key(await make.key(session, rt, bob))
@@ -181,16 +188,16 @@ async def test_what_is_exported_imports_back_equal(
             ("日本語 😀 \u202e", "=1+1", "&amp;"),
         ):  # fmt: skip
             clock.advance(61.5)
-            seen = recognise(text)
+            seen = recognize_text(text)
             fields = {"text": text, "title": title, "summary": summary, "url": seen.url, "type": seen.type, "url_digest": seen.url_digest}
             saved.append(await items.item(session, rt, ada, "One", "c++ & co", **fields))
         made = saved[-1]
-        made.move(ItemStatus.READY_TO_CONFIRM)
+        made.set_status(ItemStatus.READY_TO_CONFIRM)
         made.confirmed_at = None
         tag = await items.tag(session, rt, ada, "One")
         tag.color = "#123456"
         page = {"url": "https://x.test/", "keywords": ["k"], "text": "Saved text", "html": "<p>Saved text</p>", "author": "Ann"}
-        session.add(ItemPage(item_id=made.id, fetched_at=rt.clock.now(), **page))
+        session.add(SavedPage(item_id=made.id, fetched_at=rt.clock.now(), **page))
 
     answer = await client.get("/api/v1/library/export", headers=as_ada, params={"format": form.value})
     assert answer.headers["content-disposition"].startswith("attachment")
@@ -201,14 +208,24 @@ async def test_what_is_exported_imports_back_equal(
     assert second == first
     assert len(first) == 5
     repeated = await bring(rt, client, as_ada, answer.content)
-    assert repeated["existing"] + (2 if form is Format.JSON else 0) == repeated["total"]
-    if form is Format.JSON:
+    assert repeated["existing"] + (2 if form is LibraryExportFormat.JSON else 0) == repeated["total"]
+    if form is LibraryExportFormat.JSON:
         async with rt.db.read() as session:
             assert await session.scalar(select(Tag.color).where(Tag.space == bob.id, Tag.key == "one")) == "#123456"
 
 
-async def _facts(rt: Runtime, owner: User, form: Format) -> list[Any]:
+async def _facts(rt: Runtime, owner: User, form: LibraryExportFormat) -> list[Any]:
     """Everything an export of this form is to keep, in the order of capture."""
-    text = "".join([piece async for piece in library_as(rt, owner.id, Format.JSON)])
-    kept = ("text", "url", "title", "summary", "type", "created_at", "confirmed_at", "tags", *(("page",) if form is Format.JSON else ()))
+    text = "".join([piece async for piece in stream_library(rt, owner.id, LibraryExportFormat.JSON)])
+    kept = (
+        "text",
+        "url",
+        "title",
+        "summary",
+        "type",
+        "created_at",
+        "confirmed_at",
+        "tags",
+        *(("page",) if form is LibraryExportFormat.JSON else ()),
+    )
     return [{name: one[name] for name in kept} for one in json.loads(text)["items"]]

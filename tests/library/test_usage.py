@@ -12,21 +12,20 @@ from httpx import AsyncClient
 
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.models import User
-from refract.library import usage
-from refract.library.enrich.material import Extracted
-from refract.library.import_jobs import RunImport, run_import
-from refract.library.importing.bring import add_rows, begin
-from refract.library.importing.files import take_back
-from refract.library.importing.rollback import roll_back_slice
-from refract.library.importing.rows import Bookmark
+from refract.library.enrichment.types import ExtractedPage
+from refract.library.imports.rows import Bookmark
+from refract.library.imports.importer import add_import_rows, create_import
+from refract.library.imports.jobs import RunImport, run_import
+from refract.library.imports.rollback import roll_back_batch
+from refract.library.imports.service import start_rollback
 from refract.library.jobs import recount_usage
-from refract.library.models import Item, ItemPage
+from refract.library.models import Item, LibraryUsage, SavedPage
 from refract.library.payloads import RecountUsage
-from refract.library.quota_models import LibraryUsage
+from refract.library.service import storage as service_storage
 from refract.library.service.enrichment import store_page
-from refract.library.usage import Stored
+from refract.library.service.storage import StorageUsage
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
 from tests.conftest import make_settings
@@ -50,10 +49,10 @@ async def _save(client: AsyncClient, headers: dict[str, str], text: str = "x" * 
     return answer.status_code, answer.json().get("code", answer.json().get("id"))
 
 
-async def _stored(rt: Runtime, user: User) -> Stored:
+async def _stored(rt: Runtime, user: User) -> StorageUsage:
     """What is said to be there, which must be what is there."""
     async with rt.db.read() as session:
-        said, real = await usage.stored_by(session, user.id), await usage.count_stored(session, user.id)
+        said, real = await service_storage.get_usage(session, user.id), await service_storage.measure_usage(session, user.id)
     assert said == real
     return said
 
@@ -74,8 +73,8 @@ async def test_captures_have_an_hour_and_administrators_none(
     async with rt.db.write() as session:
         admin = by_key(await make.key(session, rt, root))
         for _ in range(5):  # earlier in this hour
-            await usage.charge_capture(session, rt, ada)
-            await usage.charge_capture(session, rt, root)
+            await service_storage.charge_capture(session, rt, ada)
+            await service_storage.charge_capture(session, rt, root)
 
     assert (await _save(client, headers, "the sixth"))[0] == 201
     refused = await client.post("/api/v1/items", headers=headers, json={"text": "late", "enrich": False})
@@ -95,15 +94,15 @@ async def test_texts_that_grow_shrink_and_come_back_are_counted(
     shorter = await client.patch(f"/api/v1/items/{number}", headers=headers, json={"text": "y" * 10})
 
     assert (longer.status_code, longer.json()["code"], shorter.status_code) == (409, "STORAGE_FULL", 200)
-    assert await _stored(rt, ada) == Stored(1, 10)
+    assert await _stored(rt, ada) == StorageUsage(1, 10)
     assert (await client.post(f"/api/v1/items/{number}/undo", headers=headers)).status_code == 200
-    assert await _stored(rt, ada) == Stored(1, 900)
+    assert await _stored(rt, ada) == StorageUsage(1, 900)
     told = (await client.get("/api/v1/me/usage", headers=headers)).json()
     assert told == {"items": 1, "items_limit": 4, "bytes": 900, "bytes_limit": 1000}
 
 
-def _page(size: int) -> Extracted:
-    return Extracted(url="https://example.com/", title="T", text="t" * size, html="h" * size)
+def _page(size: int) -> ExtractedPage:
+    return ExtractedPage(url="https://example.com/", title="T", text="t" * size, html="h" * size)
 
 
 async def test_a_page_that_does_not_fit_is_kept_without_its_words(
@@ -113,31 +112,31 @@ async def test_a_page_that_does_not_fit_is_kept_without_its_words(
     for size, kept in ((100, 200), (400, 800), (600, 0), (50, 100)):
         async with rt.db.write() as session:
             await store_page(session, rt, await session.get_one(Item, int(number)), _page(size))
-        assert await _stored(rt, ada) == Stored(1, 20 + kept)
+        assert await _stored(rt, ada) == StorageUsage(1, 20 + kept)
         async with rt.db.read() as session:
-            assert (await session.get_one(ItemPage, int(number))).title == "T"
+            assert (await session.get_one(SavedPage, int(number))).title == "T"
 
 
 async def test_an_import_counts_for_storage_only_and_stops_at_the_limit(rt: Runtime, ada: User) -> None:
     async with rt.db.write() as session:
-        one = await begin(session, rt, ada.id, "netscape", "b.html")
+        one = await create_import(session, rt, ada.id, "netscape", "b.html")
         rows = [Bookmark(f"bookmark {number}", f"https://example.com/{number}") for number in range(3)]
-        await add_rows(session, one, rows)
+        await add_import_rows(session, one, rows)
     await run_import(rt, RunImport(import_id=one.id))
     before = await _stored(rt, ada)
     async with rt.db.write() as session:
-        two = await begin(session, rt, ada.id, "netscape", "c.html")
-        await add_rows(session, two, [Bookmark(f"bookmark {number}", f"https://example.org/{number}") for number in range(3)])
+        two = await create_import(session, rt, ada.id, "netscape", "c.html")
+        await add_import_rows(session, two, [Bookmark(f"bookmark {number}", f"https://example.org/{number}") for number in range(3)])
     await run_import(rt, RunImport(import_id=two.id))
     async with rt.db.read() as session:
         told = await session.get_one(type(two), two.id)
 
     assert (before.items, (await _stored(rt, ada)).items, told.status, told.refused) == (3, 3, "DONE", 3)
     async with rt.db.write() as session:
-        await take_back(session, rt, ada, one.id)
-    while await roll_back_slice(rt, one.id):
+        await start_rollback(session, rt, ada, one.id)
+    while await roll_back_batch(rt, one.id):
         pass
-    assert await _stored(rt, ada) == Stored()
+    assert await _stored(rt, ada) == StorageUsage()
 
 
 async def test_who_was_there_before_is_counted_with_the_first_change(
@@ -159,7 +158,7 @@ async def test_drift_is_set_right(rt: Runtime, client: AsyncClient, headers: dic
         row.items, row.bytes = 77, 7777
     await recount_usage(rt, RecountUsage())
 
-    assert await _stored(rt, ada) == Stored(1, 3)
+    assert await _stored(rt, ada) == StorageUsage(1, 3)
 
 
 @on_sqlite

@@ -5,12 +5,12 @@ from typing import Any, cast
 
 from sqlalchemy import Table, text
 
-from refract.core.db import WriteSession
-from refract.core.ids import first_id_at
-from refract.core.rows import insert_rows
+from refract.core.db.bulk import insert_rows
+from refract.core.db.session import WriteSession
+from refract.core.ids import get_min_id
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.names import near
+from refract.names import similarity
 from refract.names.models import Name
 from refract.tags.models import Tag
 from tests import make
@@ -36,7 +36,7 @@ async def hundred_thousand_links(rt: Runtime) -> tuple[User, int]:
 
     Answers one of the people, and the first link's id.
     """
-    first, now = first_id_at(rt.clock.now()), rt.clock.now()
+    first, now = get_min_id(rt.clock.now()), rt.clock.now()
     async with rt.db.write() as session:
         people = [make.somebody(rt, f"person-{number}") for number in range(PEOPLE)]
         session.add_all(people)
@@ -90,7 +90,7 @@ async def _names(session: WriteSession, rt: Runtime, first: int) -> None:
     rows: list[dict[str, Any]] = []
     for number in range(COUNT):
         key = f"{''.join(chance.choices('abcdefghijklmnoprstuvwy', k=chance.randint(2, 9)))}-{number}"
-        head, middle, tail = near.parts(key)
+        head, middle, tail = similarity.split_key(key)
         parts = {"head": head, "middle": middle, "tail": tail}
         rows.append({"key": key, "name": key, "kind": "link", "target_id": first + number * STEP, "created_at": rt.clock.now(), **parts})
     await insert_rows(session, cast("Table", Name.__table__), rows)

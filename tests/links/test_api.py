@@ -9,11 +9,11 @@ from httpx import AsyncClient
 from sqlalchemy import func, select
 
 from refract.core.clock import ManualClock
-from refract.core.db import count_statements
+from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links.models import Link
-from refract.web.models import StoredAnswer
+from refract.web.models import StoredResponse
 from tests import make
 from tests.client import by_key, on_sqlite
 
@@ -108,7 +108,7 @@ async def test_a_refused_request_does_not_use_its_idempotency_key_up(client: Asy
     assert (refused.status_code, refused.json()["code"]) == (409, "SLUG_TAKEN")
     assert mended.status_code == 201
     async with rt.db.read() as session:
-        assert await session.scalar(select(func.count()).select_from(StoredAnswer)) == 1
+        assert await session.scalar(select(func.count()).select_from(StoredResponse)) == 1
 
 
 async def test_many_wish_for_one_name_and_one_gets_it(client: AsyncClient, rt: Runtime, as_ada: Headers, as_bob: Headers) -> None:
@@ -221,7 +221,7 @@ async def test_a_list_takes_the_same_number_of_queries_for_ten_links_and_for_two
 
     async def queries() -> int:
         seen: list[str] = []
-        stop = count_statements(rt.db.reading_engine, seen.append)
+        stop = count_statements(rt.db.read_engine, seen.append)
         response = await client.get("/api/v1/links", headers=as_root, params={"limit": 200, "tag": "many"})
         stop()
         assert response.status_code == 200

@@ -6,15 +6,15 @@ import pytest
 from sqlalchemy import select
 
 from refract.core.clock import ManualClock
-from refract.core.page import Cursors
+from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import feed
-from refract.links.blocking import Blocked, block_domain, epoch, list_blocked, unblock_domain
-from refract.links.blocklist import canonical_domain, read_domains
 from refract.links.models import FeedEntry
-from refract.links.safety_errors import DomainNotBlocked, InvalidDomain
-from refract.links.safety_models import BlockedDomain
+from refract.links.safety.blocked_domains import BlockedDomainSnapshot, block_domain, list_blocked_domains, read_epoch, unblock_domain
+from refract.links.safety.blocklist import canonicalise_domain, parse_domains
+from refract.links.safety.errors import DomainNotBlocked, InvalidDomain
+from refract.links.safety.models import BlockedDomain
 
 
 async def test_who_blocked_a_domain_why_and_when_is_kept(rt: Runtime, clock: ManualClock) -> None:
@@ -47,7 +47,7 @@ async def test_what_is_no_domain_is_refused(rt: Runtime, wrong: str) -> None:
             await block_domain(session, wrong, reason="", by=None, at=rt.clock.now())
 
     async with rt.db.read() as session:
-        assert await epoch(session) == 0
+        assert await read_epoch(session) == 0
 
 
 async def test_every_change_moves_the_epoch_and_a_failed_one_does_not(rt: Runtime) -> None:
@@ -56,14 +56,14 @@ async def test_every_change_moves_the_epoch_and_a_failed_one_does_not(rt: Runtim
         async with rt.db.write() as session:
             await block_domain(session, domain, reason="", by=None, at=rt.clock.now())
         async with rt.db.read() as session:
-            seen.append(await epoch(session))
+            seen.append(await read_epoch(session))
     async with rt.db.write() as session:
         await unblock_domain(session, "A.example", by=None, at=rt.clock.now())
     with pytest.raises(DomainNotBlocked):
         async with rt.db.write() as session:
             await unblock_domain(session, "a.example", by=None, at=rt.clock.now())
     async with rt.db.read() as session:
-        seen.append(await epoch(session))
+        seen.append(await read_epoch(session))
 
     assert seen == [1, 2, 3]
 
@@ -76,22 +76,22 @@ async def test_blocking_at_the_same_moment_loses_nothing(rt: Runtime) -> None:
     await asyncio.gather(*(block(f"host{number % 4}.example") for number in range(8)))
 
     async with rt.db.read() as session:
-        assert await epoch(session) == 8
+        assert await read_epoch(session) == 8
         assert len(list(await session.scalars(select(BlockedDomain)))) == 4
 
 
 async def test_every_change_tells_the_caches_to_forget_everything(rt: Runtime) -> None:
-    told: list[feed.Change] = []
-    with rt.signals.following(feed.TOPIC, told.extend):
+    told: list[feed.TargetChange] = []
+    with rt.signals.subscribe(feed.TOPIC, told.extend):
         async with rt.db.write() as session:
             await block_domain(session, "evil.example", reason="", by=None, at=rt.clock.now())
             assert told == []
         async with rt.db.write() as session:
             await unblock_domain(session, "evil.example", by=None, at=rt.clock.now())
 
-    assert [change.target_id for change in told] == [feed.EVERYTHING] * 2
+    assert [change.target_id for change in told] == [feed.ALL_TARGETS] * 2
     async with rt.db.read() as session:
-        assert list(await session.scalars(select(FeedEntry.target_id))) == [feed.EVERYTHING] * 2
+        assert list(await session.scalars(select(FeedEntry.target_id))) == [feed.ALL_TARGETS] * 2
 
 
 async def test_blocked_domains_are_listed_newest_first_in_pages(rt: Runtime, clock: ManualClock) -> None:
@@ -99,10 +99,10 @@ async def test_blocked_domains_are_listed_newest_first_in_pages(rt: Runtime, clo
         async with rt.db.write() as session:
             await block_domain(session, f"host{number}.example", reason="", by=None, at=clock.now())
         clock.advance(number % 2)
-    cursors, seen, cursor = Cursors(rt.secret), [], None
+    cursors, seen, cursor = CursorCodec(rt.secret), [], None
     for _ in range(3):
         async with rt.db.read() as session:
-            page = await list_blocked(session, cursors, limit=2, cursor=cursor)
+            page = await list_blocked_domains(session, cursors, limit=2, cursor=cursor)
         seen += [row.domain for row in page.items]
         cursor = page.next_cursor
 
@@ -111,16 +111,16 @@ async def test_blocked_domains_are_listed_newest_first_in_pages(rt: Runtime, clo
 
 
 async def test_copy_in_memory_knows_when_it_is_old(rt: Runtime) -> None:
-    blocked = Blocked()
+    blocked = BlockedDomainSnapshot()
     async with rt.db.read() as session:
-        assert blocked.knows(await epoch(session))
+        assert blocked.is_current(await read_epoch(session))
     async with rt.db.write() as session:
         await block_domain(session, "evil.example", reason="", by=None, at=rt.clock.now())
 
     async with rt.db.read() as session:
-        assert not blocked.knows(await epoch(session))
+        assert not blocked.is_current(await read_epoch(session))
         await blocked.load(session)
-        assert blocked.knows(await epoch(session))
+        assert blocked.is_current(await read_epoch(session))
     assert blocked.match("www.evil.example") == "evil.example"
     assert blocked.match("evil.example.org") is None
 
@@ -147,7 +147,7 @@ async def test_copy_in_memory_knows_when_it_is_old(rt: Runtime) -> None:
     ],
 )
 def test_domains_have_one_spelling(typed: str, canonical: str | None) -> None:
-    assert canonical_domain(typed) == canonical
+    assert canonicalise_domain(typed) == canonical
 
 
 def test_hosts_format_and_domains_can_be_mixed() -> None:
@@ -168,9 +168,9 @@ not a domain
 UPPER.example
 """
 
-    domains = read_domains(text.splitlines())
+    domains = parse_domains(text.splitlines())
 
     assert domains.names == {"ads.example", "tracker.example", "plain.example", "wild.example", "ok.example", "upper.example"}
-    assert domains.broken == [11, 12, 13]
+    assert domains.invalid_lines == [11, 12, 13]
     assert domains.match("x.y.ads.example") == "ads.example"
     assert domains.match("localhost") is None

@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import func, select
 
 from refract.core.clock import ManualClock
-from refract.core.db import count_statements
+from refract.core.db.session import count_statements
 from refract.core.errors import RefractError
-from refract.core.ids import created_at, decode, encode
+from refract.core.ids import decode_base62, encode_base62, get_creation_time
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import feed, queries, service
@@ -35,10 +35,10 @@ async def test_a_link_has_everything_that_was_asked_for(rt: Runtime, clock: Manu
             session, rt, ada, " https://EXAMPLE.com/Ä?q=1 ".strip(), names=["Road_Map", "plans"], title="Road map", notes="2027\nand on",
             tags=["Engineering Tools", "plan"], redirect_status=308, visibility="secure", forward_query=True, expires_at=expiry,
         )  # fmt: skip
-        shown = made.card.shown("https://go.test", clock.now())
+        shown = made.card.to_schema("https://go.test", clock.now())
     async with rt.db.read() as session:
         link = await session.get_one(Link, shown.id)
-        read = (await queries.card_of(session, link)).shown("https://go.test", clock.now())
+        read = (await queries.load_card(session, link)).to_schema("https://go.test", clock.now())
 
     assert read == shown
     assert shown.model_dump(mode="json") == {
@@ -51,7 +51,7 @@ async def test_a_link_has_everything_that_was_asked_for(rt: Runtime, clock: Manu
             {"user_id": str(ada.id), "name": "Ada", "email": "ada@example.com", "primary": True, "added_at": "2026-06-01T12:00:00Z"}
         ],
     }  # fmt: skip
-    assert decode(shown.code) == link.id
+    assert decode_base62(shown.code) == link.id
     assert link.href == "https://example.com/%C3%84?q=1"
     assert link.destination_host == "example.com"
 
@@ -68,14 +68,14 @@ async def test_seed_001_the_id_is_a_snowflake_and_the_code_is_nowhere_stored(rt:
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada)
 
-    assert created_at(link.id) == link.created_at == link.updated_at == clock.now()
+    assert get_creation_time(link.id) == link.created_at == link.updated_at == clock.now()
     assert link.random_code is None
-    assert link.code == encode(link.id)
+    assert link.code == encode_base62(link.id)
 
 
 async def test_without_a_name_the_code_is_the_address(rt: Runtime, ada: User) -> None:
     async with rt.db.write() as session:
-        shown = (await make.created(session, rt, ada)).card.shown("https://go.test", rt.clock.now())
+        shown = (await make.created(session, rt, ada)).card.to_schema("https://go.test", rt.clock.now())
 
     assert shown.names == []
     assert shown.short_url == f"https://go.test/{shown.code}"
@@ -117,11 +117,11 @@ async def test_seed_001_an_expiry_lies_in_the_future(rt: Runtime, clock: ManualC
 
 
 async def test_making_a_link_tells_whoever_keeps_answers_ready(rt: Runtime, ada: User) -> None:
-    heard: list[feed.Change] = []
-    with rt.signals.following(feed.TOPIC, heard.extend):
+    heard: list[feed.TargetChange] = []
+    with rt.signals.subscribe(feed.TOPIC, heard.extend):
         async with rt.db.write() as session:
             link = await make.link(session, rt, ada, names=["one", "two"])
-    assert heard == [feed.Change(link.id, 1, ("one", "two"))]
+    assert heard == [feed.TargetChange(link.id, 1, ("one", "two"))]
 
 
 # -- many at once
@@ -263,9 +263,9 @@ async def test_seed_001_clicks_are_counted_beside_the_link_and_no_row_means_none
         other = await make.link(session, rt, ada)
         session.add(LinkTotals(link_id=link.id, total_clicks=7, bot_clicks=2, last_clicked_at=clock.now()))
     async with rt.db.read() as session:
-        cards = await queries.cards_of(session, [await session.get_one(Link, number) for number in (link.id, other.id)])
-        shown = [card.shown("", clock.now()) for card in cards]
-        hidden = cards[0].shown("", clock.now(), stats=False, managing=False)
+        cards = await queries.load_cards(session, [await session.get_one(Link, number) for number in (link.id, other.id)])
+        shown = [card.to_schema("", clock.now()) for card in cards]
+        hidden = cards[0].to_schema("", clock.now(), stats=False, managing=False)
 
     assert [(one.total_clicks, one.bot_clicks, one.last_clicked_at) for one in shown] == [(7, 2, clock.now()), (0, 0, None)]
     assert (hidden.total_clicks, hidden.bot_clicks, hidden.last_clicked_at, hidden.owners[0].email) == (None, None, None, None)

@@ -13,23 +13,23 @@ from refract.identity.models import User
 from refract.links import feed, queries, service
 from refract.links.errors import LinkNotFound, NameNotFound, NotYours, PastExpiry, TooManyNames, VersionNotFound
 from refract.links.models import Link, LinkState
-from refract.links.schemas import MOST_NAMES, LinkOut, LinkPatch
-from refract.links.service import Held
-from refract.links.vetting import Vetted, vet
+from refract.links.schemas import MAX_NAMES, LinkOut, LinkPatch
+from refract.links.service import LockedLink
+from refract.links.vetting import CheckedDestination, check_destinations
 from refract.names.errors import SlugReserved, SlugTaken
-from refract.names.models import Kind
-from refract.names.queries import names_of
+from refract.names.models import NameTarget
+from refract.names.queries import list_names
 from refract.tags.models import Tag
 from tests import make
 
 
-async def _vetted(rt: Runtime, destination: str) -> Vetted:
-    vetted = (await vet(rt, [destination]))[0]
-    assert isinstance(vetted, Vetted)
+async def _vetted(rt: Runtime, destination: str) -> CheckedDestination:
+    vetted = (await check_destinations(rt, [destination]))[0]
+    assert isinstance(vetted, CheckedDestination)
     return vetted
 
 
-async def _edit(rt: Runtime, user: User, link: Link, *, version: int | None = None, **changes: Any) -> Held:
+async def _edit(rt: Runtime, user: User, link: Link, *, version: int | None = None, **changes: Any) -> LockedLink:
     vetted = await _vetted(rt, changes["destination"]) if "destination" in changes else None
     async with rt.db.write() as session:
         return await service.edit_link(session, make.space(rt), make.who(user), link.id, LinkPatch(**changes), vetted, version=version)
@@ -37,7 +37,7 @@ async def _edit(rt: Runtime, user: User, link: Link, *, version: int | None = No
 
 async def _shown(rt: Runtime, link: Link) -> LinkOut:
     async with rt.db.read() as session:
-        return (await queries.card_of(session, await session.get_one(Link, link.id))).shown("", rt.clock.now())
+        return (await queries.load_card(session, await session.get_one(Link, link.id))).to_schema("", rt.clock.now())
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ async def test_an_earlier_version_can_be_brought_back(rt: Runtime, clock: Manual
         await service.add_owner(session, make.who(ada), link.id, bob.email, clock.now())
         await service.disable_link(session, make.who(bob), link.id, clock.now())
     async with rt.db.write() as session:
-        destination = (await queries.version_of(session, link.id, 1)).snapshot["destination"]
+        destination = (await queries.get_version(session, link.id, 1)).snapshot["destination"]
         await service.revert_link(session, make.space(rt), make.who(bob), link.id, 1, await _vetted(rt, destination))
 
     shown = await _shown(rt, link)
@@ -174,11 +174,11 @@ async def test_only_a_version_that_was_can_be_brought_back(rt: Runtime, ada: Use
 
 
 async def test_a_link_can_take_more_names(rt: Runtime, ada: User, link: Link) -> None:
-    heard: list[feed.Change] = []
-    with rt.signals.following(feed.TOPIC, heard.extend):
+    heard: list[feed.TargetChange] = []
+    with rt.signals.subscribe(feed.TOPIC, heard.extend):
         async with rt.db.write() as session:
             held = await service.add_name(session, make.space(rt), make.who(ada), link.id, "Second_Name")
-    assert heard == [feed.Change(link.id, 2, ("roadmap", "Second_Name"))]
+    assert heard == [feed.TargetChange(link.id, 2, ("roadmap", "Second_Name"))]
 
     assert held.names == ["roadmap", "Second_Name"]
     assert (await _shown(rt, link)).version == 2
@@ -197,15 +197,15 @@ async def test_a_name_that_cannot_be_had_changes_nothing(rt: Runtime, ada: User,
 
 
 async def test_a_released_name_is_told_of_and_can_be_taken_by_another(rt: Runtime, ada: User, bob: User, link: Link) -> None:
-    heard: list[feed.Change] = []
-    with rt.signals.following(feed.TOPIC, heard.extend):
+    heard: list[feed.TargetChange] = []
+    with rt.signals.subscribe(feed.TOPIC, heard.extend):
         async with rt.db.write() as session:
             held = await service.release_name(session, make.space(rt), make.who(ada), link.id, "RoadMap")
-    assert heard == [feed.Change(link.id, 2, ("roadmap",))]
+    assert heard == [feed.TargetChange(link.id, 2, ("roadmap",))]
     assert held.names == []
     async with rt.db.write() as session:
         other = await make.link(session, rt, bob, name="roadmap")
-        assert await names_of(session, Kind.LINK, [link.id, other.id]) == {link.id: [], other.id: ["roadmap"]}
+        assert await list_names(session, NameTarget.LINK, [link.id, other.id]) == {link.id: [], other.id: ["roadmap"]}
     with pytest.raises(NameNotFound):
         async with rt.db.write() as session:
             await service.release_name(session, make.space(rt), make.who(ada), link.id, "roadmap")
@@ -224,7 +224,7 @@ async def test_a_deleted_link_takes_no_name_but_gives_its_own_back(rt: Runtime, 
 
 async def test_a_link_has_at_most_50_names(rt: Runtime, ada: User) -> None:
     async with rt.db.write() as session:
-        link = await make.link(session, rt, ada, names=[f"name-{number}" for number in range(MOST_NAMES)])
+        link = await make.link(session, rt, ada, names=[f"name-{number}" for number in range(MAX_NAMES)])
     with pytest.raises(TooManyNames):
         async with rt.db.write() as session:
             await service.add_name(session, make.space(rt), make.who(ada), link.id, "one-more")

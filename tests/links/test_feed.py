@@ -7,30 +7,30 @@ from sqlalchemy import func, select
 
 from refract.core.runtime import Runtime
 from refract.links import feed
-from refract.links.feed import Change
+from refract.links.feed import TargetChange
 from refract.links.models import FeedEntry
 
 
 async def _tell(rt: Runtime, *targets: int) -> None:
     async with rt.db.write() as session:
-        await feed.changed(session, [Change(target, 1, ("name",)) for target in targets])
+        await feed.publish_changes(session, [TargetChange(target, 1, ("name",)) for target in targets])
 
 
 async def _trim(rt: Runtime, before: datetime, most: int = 100) -> int:
     async with rt.db.write() as session:
-        return await feed.trim(session, before, most)
+        return await feed.trim_feed(session, before, most)
 
 
 async def test_a_change_is_told_in_this_process_when_it_is_committed_and_not_before(rt: Runtime) -> None:
-    heard: list[Change] = []
-    with rt.signals.following(feed.TOPIC, heard.extend):
+    heard: list[TargetChange] = []
+    with rt.signals.subscribe(feed.TOPIC, heard.extend):
         async with rt.db.write() as session:
-            await feed.changed(session, [Change(7, 2, ("a", "b"))])
+            await feed.publish_changes(session, [TargetChange(7, 2, ("a", "b"))])
             assert heard == []
-        assert heard == [Change(7, 2, ("a", "b"))]
+        assert heard == [TargetChange(7, 2, ("a", "b"))]
         with pytest.raises(LookupError):
             async with rt.db.write() as session:
-                await feed.changed(session, [Change(8, 1, ())])
+                await feed.publish_changes(session, [TargetChange(8, 1, ())])
                 raise LookupError
         assert len(heard) == 1
 

@@ -5,23 +5,23 @@ from datetime import timedelta
 import pytest
 
 from refract.core.clock import ManualClock
-from refract.core.db import count_statements
-from refract.core.ids import encode
+from refract.core.db.session import count_statements
+from refract.core.ids import encode_base62
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import queries, service
-from refract.links.access import Who
+from refract.links.access import LinkCaller
 from refract.links.models import Link
 from refract.names import service as names
-from refract.names.models import Kind
+from refract.names.models import NameTarget
 from tests import make
 
 
-async def _resolve(rt: Runtime, typed: str) -> tuple[Kind, int, str] | None:
+async def _resolve(rt: Runtime, typed: str) -> tuple[NameTarget, int, str] | None:
     asked: list[str] = []
-    stop = count_statements(rt.db.reading_engine, asked.append)
+    stop = count_statements(rt.db.read_engine, asked.append)
     async with rt.db.read() as session:
-        found = await queries.resolve(session, typed)
+        found = await queries.resolve_name(session, typed)
     stop()
     assert len([statement for statement in asked if statement.startswith("SELECT")]) <= 2
     return None if found is None else (found.kind, found.target_id, found.how)
@@ -35,21 +35,21 @@ async def link(rt: Runtime, ada: User) -> Link:
 
 @pytest.mark.parametrize("typed", ["Road-Map", "road_map", "ROAD-MAP"])
 async def test_seed_002_names_are_found_in_any_case_and_with_either_stroke(rt: Runtime, link: Link, typed: str) -> None:
-    assert await _resolve(rt, typed) == (Kind.LINK, link.id, "name")
+    assert await _resolve(rt, typed) == (NameTarget.LINK, link.id, "name")
 
 
 async def test_a_code_is_found_only_as_it_is_written(rt: Runtime, link: Link) -> None:
-    code = encode(link.id)
+    code = encode_base62(link.id)
 
-    assert await _resolve(rt, code) == (Kind.LINK, link.id, "code")
-    for wrong in (code.swapcase(), f"0{code}", f"{code}0", code[:-1], encode(link.id + 1)):
+    assert await _resolve(rt, code) == (NameTarget.LINK, link.id, "code")
+    for wrong in (code.swapcase(), f"0{code}", f"{code}0", code[:-1], encode_base62(link.id + 1)):
         assert await _resolve(rt, wrong) is None
 
 
 @pytest.mark.parametrize("mark", [*".,;:!?)", ").", "!!!"])
 async def test_seed_002_punctuation_that_clings_to_an_address_is_forgiven(rt: Runtime, link: Link, mark: str) -> None:
-    assert await _resolve(rt, f"road-map{mark}") == (Kind.LINK, link.id, "forgiven")
-    assert await _resolve(rt, f"{encode(link.id)}{mark}") == (Kind.LINK, link.id, "forgiven")
+    assert await _resolve(rt, f"road-map{mark}") == (NameTarget.LINK, link.id, "forgiven")
+    assert await _resolve(rt, f"{encode_base62(link.id)}{mark}") == (NameTarget.LINK, link.id, "forgiven")
 
 
 @pytest.mark.parametrize(
@@ -61,16 +61,16 @@ async def test_anything_else_is_nobody(rt: Runtime, link: Link, typed: str) -> N
 
 async def test_a_list_is_found_by_its_name_too(rt: Runtime) -> None:
     async with rt.db.write() as session:
-        await names.claim_for(session, make.space(rt), Kind.LIST, 42, ["my-list"])
+        await names.claim_names_for(session, make.space(rt), NameTarget.LIST, 42, ["my-list"])
 
-    assert await _resolve(rt, "My-List") == (Kind.LIST, 42, "name")
+    assert await _resolve(rt, "My-List") == (NameTarget.LIST, 42, "name")
 
 
 async def test_deleted_and_disabled_links_are_still_found_so_that_the_visitor_can_be_told(rt: Runtime, ada: User, link: Link) -> None:
     async with rt.db.write() as session:
         await service.delete_link(session, make.who(ada), link.id, rt.clock.now())
 
-    assert await _resolve(rt, "road-map") == (Kind.LINK, link.id, "name")
+    assert await _resolve(rt, "road-map") == (NameTarget.LINK, link.id, "name")
 
 
 # -- did you mean
@@ -79,7 +79,7 @@ async def test_deleted_and_disabled_links_are_still_found_so_that_the_visitor_ca
 async def _meant(rt: Runtime, typed: str, user: User | None = None) -> list[str]:
     """Suggestions for a user; without one, for a colleague who owns nothing."""
     async with rt.db.read() as session:
-        return await queries.did_you_mean(session, typed, Who(user.id if user else 0), rt.clock.now())
+        return await queries.suggest_similar_names(session, typed, LinkCaller(user.id if user else 0), rt.clock.now())
 
 
 async def _public(rt: Runtime, owner: User, *taken: str, **given: object) -> Link:
@@ -141,7 +141,7 @@ async def test_seed_002_only_names_that_the_visitor_may_see_are_offered(
     assert await _meant(rt, "plan-secur", bob) == ["plan-secure"]
     assert await _meant(rt, "plan-unlis", bob) == []
     async with rt.db.read() as session:
-        assert await queries.did_you_mean(session, "plan-publi", None, clock.now()) == []
+        assert await queries.suggest_similar_names(session, "plan-publi", None, clock.now()) == []
 
 
 async def test_seed_002_what_is_over_is_never_offered(rt: Runtime, clock: ManualClock, ada: User) -> None:
@@ -159,6 +159,6 @@ async def test_seed_002_what_is_over_is_never_offered(rt: Runtime, clock: Manual
 
 async def test_published_lists_are_offered_to_everybody(rt: Runtime) -> None:
     async with rt.db.write() as session:
-        await names.claim_for(session, make.space(rt), Kind.LIST, 42, ["reading-list"])
+        await names.claim_names_for(session, make.space(rt), NameTarget.LIST, 42, ["reading-list"])
 
     assert await _meant(rt, "reading-lst") == ["reading-list"]

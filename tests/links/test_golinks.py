@@ -8,13 +8,13 @@ from ada_url import URL
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refract.core.urls import MAX_URL, BadUrl
-from refract.links.golinks import MAX_HREF, Unfillable, expand, split_extra
-from refract.links.templates import has_placeholders, read_template
+from refract.core.urls import MAX_URL_LENGTH, BadUrl
+from refract.links.golinks.expansion import MAX_HREF, ExpansionFailure, expand_template, split_extra_path
+from refract.links.golinks.template import has_placeholders, parse_template
 
 
-def lead(destination: str, extra: str = "", query: str = "", *, forward_query: bool = False) -> str | Unfillable:
-    return expand(read_template(destination), split_extra(extra), query, forward_query=forward_query)
+def lead(destination: str, extra: str = "", query: str = "", *, forward_query: bool = False) -> str | ExpansionFailure:
+    return expand_template(parse_template(destination), split_extra_path(extra), query, forward_query=forward_query)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_placeholders(destination: str, extra: str, location: str) -> None:
 def test_what_does_not_fit_says_why(destination: str, extra: str, reason: str) -> None:
     answer = lead(destination, extra)
 
-    assert isinstance(answer, Unfillable)
+    assert isinstance(answer, ExpansionFailure)
     assert reason in answer.reason
 
 
@@ -155,7 +155,7 @@ def test_query_goes_along_only_when_the_link_says_so(destination: str, query: st
         ("https://h.example/{1=a}/{1=b}", "two different defaults"),
         ("https://h.example/{1=\u202e}", "invisible"),
         ("https://h.example/" + "{1}" * 21, "at most 20 placeholders"),
-        ("https://h.example/{1}" + "x" * MAX_URL, "too long"),
+        ("https://h.example/{1}" + "x" * MAX_URL_LENGTH, "too long"),
         ("ftp://h.example/{1}", "Only http and https"),
         ("https://h.example/\n{1}", "control"),
         ("https://h.example/a\\{1}", "backslash"),
@@ -163,18 +163,18 @@ def test_query_goes_along_only_when_the_link_says_so(destination: str, query: st
 )
 def test_templates_that_are_refused_say_why(destination: str, reason: str) -> None:
     with pytest.raises(BadUrl, match=reason):
-        read_template(destination)
+        parse_template(destination)
 
 
 def test_template_describes_itself() -> None:
-    template = read_template("HTTPS://Example.COM/a/{repo}/x/{branch=main}?q={*}#{3}")
+    template = parse_template("HTTPS://Example.COM/a/{repo}/x/{branch=main}?q={*}#{3}")
 
     assert template.href == "https://example.com/a/{repo}/x/{branch=main}?q={*}#{3}"
     assert template.fixed_href == "https://example.com/a/"
-    assert template.usage("gh") == "/gh/{repo}/{branch=main}/{3}/{*}"
+    assert template.format_usage("gh") == "/gh/{repo}/{branch=main}/{3}/{*}"
     assert template.origin == "https://example.com"
-    assert read_template("https://example.com/find?q={1}").fixed_href == "https://example.com/find"
-    assert read_template("https://example.com/a?b#c").fixed_href == "https://example.com/a?b#c"
+    assert parse_template("https://example.com/find?q={1}").fixed_href == "https://example.com/find"
+    assert parse_template("https://example.com/a?b#c").fixed_href == "https://example.com/a?b#c"
     assert has_placeholders("https://h/{x}")
     assert not has_placeholders("https://h/{x y}")
 
@@ -211,11 +211,11 @@ def destinations(draw: st.DrawFn) -> str:
 @example("https://example.com/.{e=//evil.example}", [], "", False)
 def test_no_request_changes_scheme_or_host_or_breaks_the_bytes(destination: str, segments: list[str], query: str, forward: bool) -> None:
     try:
-        template = read_template(destination)
+        template = parse_template(destination)
     except BadUrl:
         return
-    answer = expand(template, segments, query, forward_query=forward)
-    if isinstance(answer, Unfillable):
+    answer = expand_template(template, segments, query, forward_query=forward)
+    if isinstance(answer, ExpansionFailure):
         assert answer.reason.endswith(".")
         return
 
@@ -232,7 +232,7 @@ def test_no_request_changes_scheme_or_host_or_breaks_the_bytes(destination: str,
 @given(raw_paths, queries)
 def test_extra_path_stays_below_the_destination(extra: str, query: str) -> None:
     answer = lead("https://example.com/base", extra, query, forward_query=True)
-    if not isinstance(answer, Unfillable):
+    if not isinstance(answer, ExpansionFailure):
         path = URL(answer).pathname
         assert path == "/base" or path.startswith("/base/")
         assert "//" not in path
@@ -243,8 +243,8 @@ def test_extra_path_stays_below_the_destination(extra: str, query: str) -> None:
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=2, max_size=2))
 def test_every_value_arrives_as_it_was_given(values: list[str]) -> None:
     """Put in once, encoded once: decoding the result gives the value back, whatever it looks like."""
-    answer = expand(read_template("https://h.example/?a={1}&b={2}"), values)
-    if isinstance(answer, Unfillable):
+    answer = expand_template(parse_template("https://h.example/?a={1}&b={2}"), values)
+    if isinstance(answer, ExpansionFailure):
         assert "control" in answer.reason
         return
 

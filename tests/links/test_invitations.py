@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, User, UserStatus
 from refract.links import service
-from refract.links.jobs import ForgetInvitations, forget_invitations
+from refract.links.jobs import PurgeInvitations, purge_invitations
 from refract.links.models import Link, LinkInvitation, LinkOwner
 from tests import make
 from tests.client import by_cookie, by_key
@@ -116,7 +116,7 @@ async def test_invitations_expire_in_14_days_and_a_job_removes_them(
     assert (await client.get(MINE, headers=as_bob)).json()["items"] == []
     assert (await client.post(f"{MINE}/{number}/accept", headers=as_bob)).status_code == 404
 
-    await forget_invitations(rt, ForgetInvitations())
+    await purge_invitations(rt, PurgeInvitations())
 
     async with rt.db.read() as session:
         assert await session.scalar(select(func.count()).select_from(LinkInvitation)) == 0

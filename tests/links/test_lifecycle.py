@@ -15,27 +15,27 @@ from refract.links import feed, queries, service
 from refract.links.errors import LinkNotFound, OnlyAdministrators, PastExpiry, RenewalNeeded
 from refract.links.models import Link, LinkChange, LinkState
 from refract.links.schemas import LinkPatch
-from refract.links.service import Held
-from refract.names.models import Kind
-from refract.names.queries import names_of
+from refract.links.service import LockedLink
+from refract.names.models import NameTarget
+from refract.names.queries import list_names
 from refract.tags.models import Tag
 from tests import make
 
 HOUR = timedelta(hours=1)
 
 
-async def _do(rt: Runtime, user: User, action: str, link: Link, *args: Any, admin: bool = False) -> Held:
+async def _do(rt: Runtime, user: User, action: str, link: Link, *args: Any, admin: bool = False) -> LockedLink:
     """One call in a transaction of its own; every change must be told to those who keep answers ready."""
-    verbs: dict[str, Callable[..., Awaitable[Held]]] = {
+    verbs: dict[str, Callable[..., Awaitable[LockedLink]]] = {
         "disable": service.disable_link, "enable": service.enable_link, "renew": service.renew_link, "delete": service.delete_link,
     }  # fmt: skip
     who = make.who(user, admin=admin)
-    heard: list[feed.Change] = []
-    with rt.signals.following(feed.TOPIC, heard.extend):
+    heard: list[feed.TargetChange] = []
+    with rt.signals.subscribe(feed.TOPIC, heard.extend):
         async with rt.db.write() as session:
             before = (await session.get_one(Link, link.id)).version
             if action == "undo":
-                held = await service.undo(session, make.space(rt), who, link.id)
+                held = await service.undo_link(session, make.space(rt), who, link.id)
             elif action == "edit":
                 held = await service.edit_link(session, make.space(rt), who, link.id, *args)
             else:
@@ -88,7 +88,7 @@ async def test_seed_001_any_state_can_be_deleted(rt: Runtime, clock: ManualClock
 
     assert await _state(rt, link) is LinkState.DELETED
     async with rt.db.read() as session:
-        assert await names_of(session, Kind.LINK, [link.id]) == {link.id: ["kept"]}  # until released or purged
+        assert await list_names(session, NameTarget.LINK, [link.id]) == {link.id: ["kept"]}  # until released or purged
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ async def test_the_latest_delete_disable_or_edit_can_be_undone(rt: Runtime, cloc
     held = await _do(rt, ada, "undo", link)
 
     async with rt.db.read() as session:
-        shown = (await queries.card_of(session, await session.get_one(Link, link.id))).shown("", clock.now())
+        shown = (await queries.load_card(session, await session.get_one(Link, link.id))).to_schema("", clock.now())
         uses = {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))}
     assert (shown.title, shown.tags, shown.redirect_status, shown.status) == ("Old", ["Alpha", "beta"], 302, LinkState.ACTIVE)
     assert shown.expires_at == link.expires_at
@@ -306,7 +306,7 @@ async def test_every_change_is_a_version_of_the_history(rt: Runtime, clock: Manu
     await _do(rt, ada, "edit", link, LinkPatch(title="New"))
     await _do(rt, root, "disable", link, admin=True)
     async with rt.db.read() as session:
-        rows = await queries.history_of(session, link.id, 10)
+        rows = await queries.list_versions(session, link.id, 10)
 
     assert [(row.version, row.action, row.actor_id, row.as_admin) for row in rows] == [
         (3, "disabled", root.id, True), (2, "edited", ada.id, False), (1, "created", ada.id, False),
@@ -324,16 +324,16 @@ async def test_the_first_version_is_read_before_it_is_written_and_stays_what_it_
     link = await _link(rt, ada, name="one", title="Old", tags=["Alpha"])
     async with rt.db.read() as session:
         assert (await session.scalars(select(LinkChange))).all() == []
-        (unwritten,) = await queries.history_of(session, link.id, 10)
-        alone = await queries.version_of(session, link.id, 1)
-        assert await queries.history_of(session, link.id, 10, before=1) == []
+        (unwritten,) = await queries.list_versions(session, link.id, 10)
+        alone = await queries.get_version(session, link.id, 1)
+        assert await queries.list_versions(session, link.id, 10, before=1) == []
     clock.advance(60)
     async with rt.db.write() as session:
         await service.transfer_link(session, make.who(ada), link.id, bob.email, clock.now())
     await _do(rt, bob, "edit", link, LinkPatch(title="New", tags=[]))
     async with rt.db.read() as session:
-        written = await queries.version_of(session, link.id, 1)
-        rows = await queries.history_of(session, link.id, 10)
+        written = await queries.get_version(session, link.id, 1)
+        rows = await queries.list_versions(session, link.id, 10)
 
     for one in (unwritten, alone, written):
         assert (one.version, one.action, one.actor_id, one.at) == (1, "created", ada.id, link.created_at)

@@ -6,8 +6,8 @@ from httpx import AsyncClient
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.links.blocking import block_domain
-from refract.links.pages.looking import LOOKS_PER_MINUTE
+from refract.links.pages.preview import PREVIEWS_PER_MINUTE
+from refract.links.safety.blocked_domains import block_domain
 from tests import make
 from tests.client import by_cookie, on_sqlite
 from tests.fetching import settings, web
@@ -59,7 +59,7 @@ async def test_what_speaks_against_it_is_said_and_nothing_is_fetched(as_ada: Asy
 
 
 async def test_looking_has_an_end(as_ada: AsyncClient, clock: ManualClock, web: Site) -> None:
-    for _ in range(LOOKS_PER_MINUTE):
+    for _ in range(PREVIEWS_PER_MINUTE):
         await _look(as_ada, "javascript://alert(1)")
 
     assert (await as_ada.get("/app/links/look", params={"destination": web.url("/")})).status_code == 429

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from sqlalchemy import select
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.errors import InvalidStateTransition, NothingToUndo, RefractError
-from refract.core.page import Cursors
-from refract.identity.access import Right
+from refract.core.pagination import CursorCodec
+from refract.identity.access import AccessRight
 from refract.identity.models import User, UserRole
 from refract.links import queries, service
-from refract.links.access import Who
+from refract.links.access import LinkCaller
 from refract.links.errors import (
     LinkNotFound,
     NotYours,
@@ -32,7 +32,7 @@ from refract.links.errors import (
     ShareNotFound,
 )
 from refract.links.models import Link, LinkState
-from refract.links.queries import LinkQuestion
+from refract.links.queries import LinkFilter
 from refract.links.schemas import LinkPatch
 from refract.tags.models import Tag
 from tests import make
@@ -81,8 +81,8 @@ class LifeCycle(Machine):
         self.run(begin())
         self.lives: dict[int, Life] = {}
 
-    def _who(self, name: str) -> Who:
-        return Who(self.users[name].id, is_admin=name == "root")
+    def _who(self, name: str) -> LinkCaller:
+        return LinkCaller(self.users[name].id, is_admin=name == "root")
 
     def _pick(self, choice: int) -> tuple[int, Life]:
         return list(self.lives.items())[choice % len(self.lives)]
@@ -209,7 +209,9 @@ class LifeCycle(Machine):
             expected = OnlyAdministrators
         after = deepcopy(life.past[-2][3])
         space = make.space(self.rt)
-        self._step(choice, actor, "undone", expected, after, lambda session, link: service.undo(session, space, self._who(actor), link))
+        self._step(
+            choice, actor, "undone", expected, after, lambda session, link: service.undo_link(session, space, self._who(actor), link)
+        )
 
     @rule(seconds=st.sampled_from([1, 59, 3600, 86_400]))
     def time_passes(self, seconds: int) -> None:
@@ -217,7 +219,7 @@ class LifeCycle(Machine):
 
     @rule()
     def mark_expired(self) -> None:
-        assert self._try(lambda session: service.mark_expired(session, self.clock.now(), most=1)) is None
+        assert self._try(lambda session: service.mark_expired(session, self.clock.now(), limit=1)) is None
 
     @invariant()
     def the_database_agrees(self) -> None:
@@ -229,16 +231,18 @@ class LifeCycle(Machine):
         uses: dict[str, int] = {}
         async with self.rt.db.read() as session:
             for link_id, life in self.lives.items():
-                card = await queries.card_of(session, await session.get_one(Link, link_id))
-                shown = card.shown("", now)
+                card = await queries.load_card(session, await session.get_one(Link, link_id))
+                shown = card.to_schema("", now)
                 assert (shown.title, shown.expires_at, frozenset(shown.tags)) == (life.now.title, life.now.expires_at, life.now.tags)
                 assert (shown.status.value, shown.version) == (life.state(now), len(life.past))
-                assert [row.action for row in await queries.history_of(session, link_id, 100)] == [step[0] for step in reversed(life.past)]
+                assert [row.action for row in await queries.list_versions(session, link_id, 100)] == [
+                    step[0] for step in reversed(life.past)
+                ]
                 for tag in life.now.tags if life.now.status != "deleted" else ():
                     uses[tag] = uses.get(tag, 0) + 1
             for state in LinkState:
-                page = await queries.page_of_links(
-                    session, Cursors(self.rt.secret), self._who("ada"), LinkQuestion(status=state), now, limit=10, cursor=None
+                page = await queries.load_links_page(
+                    session, CursorCodec(self.rt.secret), self._who("ada"), LinkFilter(status=state), now, limit=10, cursor=None
                 )
                 assert {link.id for link in page.items} == {link_id for link_id, life in self.lives.items() if life.state(now) == state}
             counted = {tag.name: tag.usage_count for tag in await session.scalars(_ALL_TAGS)}
@@ -300,8 +304,8 @@ class Ownership(Machine):
         self.run(begin())
         self.hands = [Hands("ada", {"ada": self.clock.now()}) for _ in self.links]
 
-    def _who(self, name: str) -> Who:
-        return Who(self.users[name].id, is_admin=name == "root")
+    def _who(self, name: str) -> LinkCaller:
+        return LinkCaller(self.users[name].id, is_admin=name == "root")
 
     def _may(self, actor: str, number: int, *, transfer: bool = False) -> Refusal:
         relation = self.hands[number].relation(actor)
@@ -383,14 +387,14 @@ class Ownership(Machine):
     async def _compare(self) -> None:
         async with self.rt.db.read() as session:
             for link_id, hands in zip(self.links, self.hands, strict=True):
-                owners = await queries.owners_of(session, link_id)
+                owners = await queries.list_owners(session, link_id)
                 assert [user.subject for owner, user in owners if owner.is_primary] == [hands.primary]
                 assert {user.subject for owner, user in owners if not owner.is_primary} == hands.others
-                assert {user.subject for _, user in await queries.shares_of(session, link_id)} == hands.shares
+                assert {user.subject for _, user in await queries.list_shares(session, link_id)} == hands.shares
                 for name in self.users:
                     try:
                         _, standing = await queries.view_link(session, self._who(name), link_id)
-                        rights = "".join(right.name[0] for right in Right if standing.may(right))
+                        rights = "".join(right.name[0] for right in AccessRight if standing.allows(right))
                     except LinkNotFound:
                         rights = ""
                     expected = {"admin": "VSEMT", "primary": "VSEMT", "owner": "VSEM", "recipient": "VS", "nobody": ""}

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from refract.core.clock import ManualClock
-from refract.core.db import count_statements
-from refract.core.page import Cursors, InvalidCursor
+from refract.core.db.session import count_statements
+from refract.core.pagination import CursorCodec, InvalidCursor
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import queries, service
 from refract.links.models import Link, LinkState, LinkTotals
-from refract.links.queries import LinkQuestion, OwnerFilter, Sort
+from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.links.schemas import LinkPatch
 from tests import make
 
@@ -23,8 +23,14 @@ async def _all(rt: Runtime, user: User, limit: int = 200, *, admin: bool = False
     cursor = None
     for _ in range(100):
         async with rt.db.read() as session:
-            page = await queries.page_of_links(
-                session, Cursors(rt.secret), make.who(user, admin=admin), LinkQuestion(**asked), rt.clock.now(), limit=limit, cursor=cursor
+            page = await queries.load_links_page(
+                session,
+                CursorCodec(rt.secret),
+                make.who(user, admin=admin),
+                LinkFilter(**asked),
+                rt.clock.now(),
+                limit=limit,
+                cursor=cursor,
             )
         assert len(page.items) <= limit
         titles += [link.title or "" for link in page.items]
@@ -85,11 +91,11 @@ async def test_links_of_one_millisecond_are_neither_skipped_nor_repeated(rt: Run
                 assert isinstance(result, service.CreatedLink)
                 session.add(LinkTotals(link_id=result.card.link.id, total_clicks=number % 2, bot_clicks=1, last_clicked_at=clock.now()))
     expected = [str(number) for number in reversed(range(30))]
-    for sort in Sort:
+    for sort in LinkSort:
         found = await _all(rt, ada, 7, sort=sort)
         assert sorted(found) == sorted(expected)
     assert await _all(rt, ada, 7) == expected
-    assert await _all(rt, ada, 7, sort=Sort.UPDATED) == expected
+    assert await _all(rt, ada, 7, sort=LinkSort.UPDATED) == expected
 
 
 async def test_orders(rt: Runtime, clock: ManualClock, ada: User, root: User) -> None:
@@ -104,9 +110,9 @@ async def test_orders(rt: Runtime, clock: ManualClock, ada: User, root: User) ->
     for limit in (1, 2, 3, 200):
         every: list[tuple[User, dict[str, Any]]] = [(ada, {}), (root, {"owner": OwnerFilter.ALL, "admin": True})]
         for user, asked in every:
-            assert await _all(rt, user, limit, sort=Sort.UPDATED, **asked) == list("bfedca")
-            assert await _all(rt, user, limit, sort=Sort.CLICKS, **asked) == list("cebfda")
-            assert await _all(rt, user, limit, sort=Sort.LAST_CLICK, **asked) == list("ebcfda")
+            assert await _all(rt, user, limit, sort=LinkSort.UPDATED, **asked) == list("bfedca")
+            assert await _all(rt, user, limit, sort=LinkSort.CLICKS, **asked) == list("cebfda")
+            assert await _all(rt, user, limit, sort=LinkSort.LAST_CLICK, **asked) == list("ebcfda")
 
 
 async def test_seed_001_state_in_filters_is_computed_from_time(rt: Runtime, clock: ManualClock, ada: User) -> None:
@@ -124,7 +130,7 @@ async def test_seed_001_state_in_filters_is_computed_from_time(rt: Runtime, cloc
     expected = {"active": "da", "disabled": "b", "expired": "gfe", "deleted": "c", "on_hold": ""}
     assert await by_state() == expected
     async with rt.db.write() as session:
-        await service.mark_expired(session, clock.now(), most=2)
+        await service.mark_expired(session, clock.now(), limit=2)
     assert await by_state() == expected
     assert await _all(rt, ada) == list("gfedba")  # without a state: everything but deleted links
 
@@ -134,7 +140,9 @@ async def test_seed_001_links_can_be_filtered_by_when_they_were_made(rt: Runtime
 
     assert await _all(rt, ada, created_after=links["b"].created_at) == list("dcb")
     assert await _all(rt, ada, created_before=links["b"].created_at) == ["a"]
-    assert await _all(rt, ada, created_after=links["b"].created_at, created_before=links["d"].created_at, sort=Sort.CLICKS) == list("cb")
+    assert await _all(rt, ada, created_after=links["b"].created_at, created_before=links["d"].created_at, sort=LinkSort.CLICKS) == list(
+        "cb"
+    )
 
 
 async def test_seed_002_links_can_be_filtered_by_tag(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
@@ -144,7 +152,7 @@ async def test_seed_002_links_can_be_filtered_by_tag(rt: Runtime, clock: ManualC
 
     for tag in ("Engineering Tools", "engineering-tools"):
         assert await _all(rt, ada, tag=tag) == ["b", "a"]
-    assert await _all(rt, ada, 1, tag="x", sort=Sort.CLICKS) == list("cba")
+    assert await _all(rt, ada, 1, tag="x", sort=LinkSort.CLICKS) == list("cba")
     assert await _all(rt, ada, tag="unknown") == []
 
 
@@ -176,8 +184,8 @@ async def test_a_cursor_belongs_to_one_question_of_one_person(rt: Runtime, clock
     async with rt.db.read() as session:
 
         async def page(user: User, cursor: str | None, **asked: Any) -> str | None:
-            found = await queries.page_of_links(
-                session, Cursors(rt.secret), make.who(user), LinkQuestion(**asked), clock.now(), limit=1, cursor=cursor
+            found = await queries.load_links_page(
+                session, CursorCodec(rt.secret), make.who(user), LinkFilter(**asked), clock.now(), limit=1, cursor=cursor
             )
             return found.next_cursor
 
@@ -185,7 +193,7 @@ async def test_a_cursor_belongs_to_one_question_of_one_person(rt: Runtime, clock
         assert cursor is not None
         assert len(cursor) <= 512
         await page(ada, cursor)
-        for user, asked in ((bob, {}), (ada, {"sort": Sort.UPDATED}), (ada, {"q": "a"}), (ada, {"status": LinkState.ACTIVE})):
+        for user, asked in ((bob, {}), (ada, {"sort": LinkSort.UPDATED}), (ada, {"q": "a"}), (ada, {"status": LinkState.ACTIVE})):
             with pytest.raises(InvalidCursor):
                 await page(user, cursor, **asked)
         for broken in (cursor[:-1], cursor + "A", cursor.swapcase(), "x", "", "é", "A" * 600):
@@ -194,9 +202,9 @@ async def test_a_cursor_belongs_to_one_question_of_one_person(rt: Runtime, clock
                     await page(ada, broken)
 
 
-@pytest.mark.parametrize("sort", list(Sort))
+@pytest.mark.parametrize("sort", list(LinkSort))
 async def test_a_page_costs_the_same_number_of_queries_at_10_and_at_1000_links(
-    rt: Runtime, clock: ManualClock, ada: User, sort: Sort
+    rt: Runtime, clock: ManualClock, ada: User, sort: LinkSort
 ) -> None:
     counts = []
     made = 0
@@ -208,12 +216,12 @@ async def test_a_page_costs_the_same_number_of_queries_at_10_and_at_1000_links(
             await service.create_links(session, rt, ada, wishes, charged=False)
         made = rows
         asked: list[str] = []
-        stop = count_statements(rt.db.reading_engine, asked.append)
+        stop = count_statements(rt.db.read_engine, asked.append)
         async with rt.db.read() as session:
-            page = await queries.page_of_links(
-                session, Cursors(rt.secret), make.who(ada), LinkQuestion(sort=sort, tag="x"), clock.now(), limit=200, cursor=None
+            page = await queries.load_links_page(
+                session, CursorCodec(rt.secret), make.who(ada), LinkFilter(sort=sort, tag="x"), clock.now(), limit=200, cursor=None
             )
-            cards = await queries.cards_of(session, page.items)
+            cards = await queries.load_cards(session, page.items)
         stop()
         counts.append(len([statement for statement in asked if statement.startswith("SELECT")]))
         assert len(cards) == min(rows, 200)

@@ -8,11 +8,11 @@ from sqlalchemy.exc import DBAPIError
 
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
-from refract.identity.access import Right
+from refract.identity.access import AccessRight
 from refract.identity.errors import EmailAmbiguous, UserNotFound
 from refract.identity.models import User, UserStatus
 from refract.links import feed, queries, service
-from refract.links.access import standing_of
+from refract.links.access import load_access
 from refract.links.errors import LinkNotFound, NotYours, OwnerExists, OwnerNotFound, PrimaryOwnerProtected, ShareExists, ShareNotFound
 from refract.links.models import Link, LinkOwner, LinkShare, LinkState
 from refract.links.schemas import LinkPatch
@@ -28,12 +28,12 @@ async def link(rt: Runtime, ada: User) -> Link:
 
 async def _owners(rt: Runtime, link: Link) -> list[tuple[int, bool]]:
     async with rt.db.read() as session:
-        return [(user.id, owner.is_primary) for owner, user in await queries.owners_of(session, link.id)]
+        return [(user.id, owner.is_primary) for owner, user in await queries.list_owners(session, link.id)]
 
 
 async def _call(rt: Runtime, function: Any, user: User, link: Link, value: Any, *, admin: bool = False) -> None:
-    heard: list[feed.Change] = []
-    with rt.signals.following(feed.TOPIC, heard.extend):
+    heard: list[feed.TargetChange] = []
+    with rt.signals.subscribe(feed.TOPIC, heard.extend):
         async with rt.db.write() as session:
             await function(session, make.who(user, admin=admin), link.id, value, rt.clock.now())
     assert [change.target_id for change in heard] == [link.id]
@@ -131,8 +131,8 @@ async def test_seed_002_a_share_lets_somebody_look_and_nothing_else(rt: Runtime,
     await _call(rt, service.share_link, ada, link, bob.email)
 
     async with rt.db.read() as session:
-        _, standing = await queries.view_link(session, make.who(bob), link.id, Right.STATS)
-        assert [standing.may(right) for right in Right] == [True, True, False, False, False]
+        _, standing = await queries.view_link(session, make.who(bob), link.id, AccessRight.STATS)
+        assert [standing.allows(right) for right in AccessRight] == [True, True, False, False, False]
     with pytest.raises(NotYours):
         await _call(rt, service.share_link, bob, link, cleo.email)
     with pytest.raises(ShareExists):
@@ -169,8 +169,8 @@ async def test_seed_002_the_capability_table(rt: Runtime, ada: User, bob: User, 
             row.visibility = visibility
             await session.flush()
             for user in (ada, bob, cleo, other, root):
-                standing = await standing_of(session, make.who(user, admin=user is root), row)
-                rights[visibility, user.display_name] = "".join(right.name[0] for right in Right if standing.may(right))
+                standing = await load_access(session, make.who(user, admin=user is root), row)
+                rights[visibility, user.display_name] = "".join(right.name[0] for right in AccessRight if standing.allows(right))
     for visibility in ("unlisted", "secure", "public"):
         assert [rights[visibility, name] for name in ("Ada", "Bob", "Cleo", "Root")] == ["VSEMT", "VSEM", "VS", "VSEMT"]
     assert [rights[visibility, "Other"] for visibility in ("unlisted", "secure", "public")] == ["", "", "V"]
@@ -200,8 +200,8 @@ async def test_seed_001_when_somebody_leaves_their_links_pass_on_or_are_deleted(
     async with rt.db.write() as session:
         received = await make.link(session, rt, bob)
         await service.share_link(session, make.who(bob), received.id, ada.email, clock.now())
-    heard: list[feed.Change] = []
-    with rt.signals.following(feed.TOPIC, heard.extend):
+    heard: list[feed.TargetChange] = []
+    with rt.signals.subscribe(feed.TOPIC, heard.extend):
         async with rt.db.write() as session:
             await service.hand_over_links(session, ada, clock.now())
 
@@ -213,7 +213,7 @@ async def test_seed_001_when_somebody_leaves_their_links_pass_on_or_are_deleted(
         states = {row.id: row.state_at(clock.now()) for row in await session.scalars(select(Link))}
         shares = [(share.link_id, share.user_id) for share in await session.scalars(select(LinkShare))]
         uses = {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))}
-        last = (await queries.history_of(session, link.id, 1))[0]
+        last = (await queries.list_versions(session, link.id, 1))[0]
     assert states == {link.id: LinkState.DELETED, shared.id: LinkState.ACTIVE, foreign.id: LinkState.ACTIVE, received.id: LinkState.ACTIVE}
     assert shares == [(foreign.id, bob.id)]
     assert uses == {"Alpha": 1}

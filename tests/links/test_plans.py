@@ -9,17 +9,17 @@ from typing import Any
 from sqlalchemy import event
 
 from refract.core.clock import ManualClock
-from refract.core.db import ReadSession
-from refract.core.page import Cursors
+from refract.core.db.session import ReadSession
+from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import queries, service
-from refract.links.access import Who, standing_of
+from refract.links.access import LinkCaller, load_access
 from refract.links.models import Link, LinkState
-from refract.links.queries import LinkQuestion, OwnerFilter, Sort
+from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.names import queries as name_queries
 from refract.names import service as names
-from refract.names.models import Kind
+from refract.names.models import NameTarget
 from tests import make
 from tests.links.many import COUNT, STEP, hundred_thousand_links
 
@@ -29,22 +29,22 @@ Question = Callable[[ReadSession], Awaitable[Any]]
 
 def _questions(rt: Runtime, ada: User, first: int) -> dict[str, Question]:
     """Every way in which the program looks for links. The seeds' own queries are among them, named."""
-    now, who, admin = rt.clock.now(), Who(ada.id), Who(ada.id, is_admin=True)
-    cursors = Cursors(rt.secret)
+    now, who, admin = rt.clock.now(), LinkCaller(ada.id), LinkCaller(ada.id, is_admin=True)
+    cursors = CursorCodec(rt.secret)
 
-    def page(asker: Who, **asked: Any) -> Question:
+    def page(asker: LinkCaller, **asked: Any) -> Question:
         async def read(session: ReadSession) -> None:
-            question = LinkQuestion(**asked)
-            first_page = await queries.page_of_links(session, cursors, asker, question, now, limit=50, cursor=None)
+            question = LinkFilter(**asked)
+            first_page = await queries.load_links_page(session, cursors, asker, question, now, limit=50, cursor=None)
             if first_page.next_cursor:
-                await queries.page_of_links(session, cursors, asker, question, now, limit=50, cursor=first_page.next_cursor)
+                await queries.load_links_page(session, cursors, asker, question, now, limit=50, cursor=first_page.next_cursor)
 
         return read
 
     found: dict[str, Question] = {
         f"{owner} by {sort}": page(admin if owner is OwnerFilter.ALL else who, owner=owner, sort=sort)
         for owner in OwnerFilter
-        for sort in Sort
+        for sort in LinkSort
         if owner is not OwnerFilter.PUBLIC or sort not in queries.CLICK_SORTS
     }
     for state in LinkState:
@@ -57,29 +57,29 @@ def _questions(rt: Runtime, ada: User, first: int) -> dict[str, Question]:
         "mine, searched": page(who, q="words 12"),
         "public, searched": page(who, owner=OwnerFilter.PUBLIC, q="words 12"),
         "mine of a day": page(who, created_after=now, created_before=now + timedelta(days=1)),
-        "all of a day by update": page(admin, owner=OwnerFilter.ALL, sort=Sort.UPDATED, created_after=now),
-        "seed_001 redirect by code, seed_003 by name": lambda session: queries.resolve(session, "abc-77."),
+        "all of a day by update": page(admin, owner=OwnerFilter.ALL, sort=LinkSort.UPDATED, created_after=now),
+        "seed_001 redirect by code, seed_003 by name": lambda session: queries.resolve_name(session, "abc-77."),
         "cards": lambda session: _cards(session, [first + number * STEP for number in range(3)]),
         "standing": lambda session: _standing(session, who, first),
-        "find if exists": lambda session: queries.live_links_to(session, ada.id, ["digest-100", "digest-200"], now),
-        "did you mean, for a stranger": lambda session: queries.did_you_mean(session, "roadmapp", None, now),
-        "did you mean, for somebody": lambda session: queries.did_you_mean(session, "abc-771", who, now),
-        "is the name free": lambda session: names.availability(session, make.space(rt), "onboarding", Kind.LINK),
-        "free codes": lambda session: names.free_ids(session, make.space(rt), 100),
-        "names of links": lambda session: name_queries.names_of(session, Kind.LINK, [first]),
-        "owners": lambda session: queries.owners_of(session, first),
-        "shares": lambda session: queries.shares_of(session, first),
-        "history": lambda session: queries.history_of(session, first, 50),
+        "find if exists": lambda session: queries.find_live_links(session, ada.id, ["digest-100", "digest-200"], now),
+        "did you mean, for a stranger": lambda session: queries.suggest_similar_names(session, "roadmapp", None, now),
+        "did you mean, for somebody": lambda session: queries.suggest_similar_names(session, "abc-771", who, now),
+        "is the name free": lambda session: names.check_availability(session, make.space(rt), "onboarding", NameTarget.LINK),
+        "free codes": lambda session: names.allocate_ids(session, make.space(rt), 100),
+        "names of links": lambda session: name_queries.list_names(session, NameTarget.LINK, [first]),
+        "owners": lambda session: queries.list_owners(session, first),
+        "shares": lambda session: queries.list_shares(session, first),
+        "history": lambda session: queries.list_versions(session, first, 50),
     }
 
 
 async def _cards(session: ReadSession, ids: list[int]) -> None:
     links = [await session.get_one(Link, number) for number in ids]
-    await queries.cards_of(session, links)
+    await queries.load_cards(session, links)
 
 
-async def _standing(session: ReadSession, who: Who, link_id: int) -> None:
-    await standing_of(session, who, await session.get_one(Link, link_id))
+async def _standing(session: ReadSession, who: LinkCaller, link_id: int) -> None:
+    await load_access(session, who, await session.get_one(Link, link_id))
 
 
 def _sqlite_faults(plan: list[str]) -> list[str]:
@@ -109,7 +109,7 @@ def _mysql_faults(rows: list[dict[str, Any]]) -> list[str]:
 
 
 async def _faults(rt: Runtime, statement: str, parameters: Any) -> list[str]:
-    async with rt.db.reading_engine.connect() as connection:
+    async with rt.db.read_engine.connect() as connection:
         if rt.db.dialect == "sqlite":
             plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
             return _sqlite_faults([str(row.detail) for row in plan])
@@ -132,10 +132,10 @@ async def test_no_question_reads_a_whole_table(rt: Runtime, clock: ManualClock) 
     report: list[str] = []
     for name, question in _questions(rt, ada, first).items():
         asked.clear()
-        event.listen(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
+        event.listen(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
         async with rt.db.read() as session:
             await question(session)
-        event.remove(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
+        event.remove(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
         selects = [(statement, parameters) for statement, parameters in asked if statement.startswith("SELECT")]
         assert selects, name
         for statement, parameters in selects:
@@ -154,8 +154,8 @@ async def _jobs_read_no_whole_table(rt: Runtime) -> None:
 
     event.listen(rt.db.engine.sync_engine, "before_cursor_execute", note)
     async with rt.db.write() as session:
-        assert await service.mark_expired(session, rt.clock.now(), most=50) == 50
-        assert await service.purge_links(session, rt.clock.now(), timedelta(seconds=10), most=50) == 50
+        assert await service.mark_expired(session, rt.clock.now(), limit=50) == 50
+        assert await service.purge_links(session, rt.clock.now(), timedelta(seconds=10), limit=50) == 50
     event.remove(rt.db.engine.sync_engine, "before_cursor_execute", note)
     faults = {
         statement: found

@@ -14,20 +14,20 @@ from httpx import AsyncClient
 from pydantic import SecretStr
 from sqlalchemy import func, select, update
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, User
 from refract.jobs.models import Job
 from refract.links import service
 from refract.links.models import FlagReason, Link, LinkTotals
-from refract.links.payloads import RecheckLinks
-from refract.links.safebrowsing import REST_SECONDS
-from refract.links.safety_jobs import RecheckDueLinks, due_links, recheck_due_links, recheck_links
+from refract.links.safety.jobs import RecheckDueLinks, find_due_links, recheck_due_links, recheck_links
+from refract.links.safety.safe_browsing import RETRY_INTERVAL_SECONDS
+from refract.links.safety.service import RecheckLinks
 from refract.links.schemas import LinkPatch
-from refract.lists import fetching
+from refract.lists import entry_jobs
 from refract.lists import service as lists
-from refract.lists.access import Who as ListMaker
-from refract.lists.addresses import look_at
+from refract.lists.access import ListCaller as ListMaker
+from refract.lists.addresses import check_addresses
 from refract.lists.models import ListEntry
 from tests import make
 from tests.client import by_cookie, by_key, client_of
@@ -53,7 +53,7 @@ async def ours(rt: Runtime, fake: FakeSafeBrowsing) -> AsyncIterator[Runtime]:
 
 @pytest.fixture
 async def asking(ours: Runtime) -> AsyncIterator[AsyncClient]:
-    app = Application(ours)
+    app = WebNode(ours)
     async with client_of(app) as client:
         yield client
     if app.engine is not None:
@@ -156,7 +156,7 @@ async def test_links_with_clicks_are_due_daily_and_others_weekly(ours: Runtime, 
     async def due_at(after: timedelta) -> set[int]:
         ours.clock.advance((start + after - ours.clock.now()).total_seconds())  # type: ignore[attr-defined]
         async with ours.db.read() as session:
-            return set(await due_links(session, ours))
+            return set(await find_due_links(session, ours))
 
     assert await due_at(timedelta()) == {old}
     async with ours.db.write() as session:
@@ -179,7 +179,7 @@ async def test_a_silent_service_ends_the_run_and_flags_nothing(ours: Runtime, fa
         assert await session.scalar(select(func.count()).where(Link.checked_at.is_(None))) == 3
         assert await session.scalar(select(func.count()).where(Link.flagged)) == 0
     fake.mode = "ok"
-    ours.clock.advance(REST_SECONDS)  # type: ignore[attr-defined]
+    ours.clock.advance(RETRY_INTERVAL_SECONDS)  # type: ignore[attr-defined]
     await recheck_due_links(ours, RecheckDueLinks())
     assert len(fake.questions) == 2
     assert len(fake.questions[-1]) == 3
@@ -192,7 +192,7 @@ async def test_a_safe_check_does_not_lift_a_look_alike(ours: Runtime, fake: Fake
     async with ours.db.write() as session:
         link_id = (await service.create_link(session, ours, ada, wish, charged=False)).card.link.id
     fake.mode = "ok"
-    ours.clock.advance(REST_SECONDS)  # type: ignore[attr-defined]
+    ours.clock.advance(RETRY_INTERVAL_SECONDS)  # type: ignore[attr-defined]
 
     await recheck_links(ours, RecheckLinks(link_ids=[link_id]))
 
@@ -232,24 +232,24 @@ async def test_the_block_list_file_stops_links_that_were_there_before(rt: Runtim
 
 async def test_entries_of_lists_are_checked_again_too(ours: Runtime, fake: FakeSafeBrowsing, ada: User) -> None:
     fake.mode = "500"
-    addresses = await look_at(ours, ["https://good.example/", "https://turned.example/"])
+    addresses = await check_addresses(ours, ["https://good.example/", "https://turned.example/"])
     maker = ListMaker(ada.id)
     async with ours.db.write() as session:
         made = await make.list_of(session, ours, maker)
         entries = await lists.add_entries(session, make.space(ours), maker, made.id, addresses)  # type: ignore[arg-type]
-        await fetching.look_later(session, ours, entries, ada.id)
+        await entry_jobs.enqueue_entry_jobs(session, ours, entries, ada.id)
         good, bad = [entry.id for entry in entries]
-        assert await session.scalar(select(func.count()).where(Job.kind == fetching.RecheckEntries.kind)) == 1
+        assert await session.scalar(select(func.count()).where(Job.kind == entry_jobs.RecheckEntries.kind)) == 1
     fake.mode = "ok"
-    ours.clock.advance(REST_SECONDS)  # type: ignore[attr-defined]
-    await fetching.recheck_due_entries(ours, fetching.RecheckDueEntries())
+    ours.clock.advance(RETRY_INTERVAL_SECONDS)  # type: ignore[attr-defined]
+    await entry_jobs.recheck_due_entries(ours, entry_jobs.RecheckDueEntries())
     assert await _entries(ours) == {good: (False, False), bad: (False, False)}
     fake.bad = {"https://turned.example/"}
-    await fetching.recheck_due_entries(ours, fetching.RecheckDueEntries())
+    await entry_jobs.recheck_due_entries(ours, entry_jobs.RecheckDueEntries())
     assert await _entries(ours) == {good: (False, False), bad: (False, False)}
 
     ours.clock.advance(7 * 86_400)  # type: ignore[attr-defined]
-    await fetching.recheck_due_entries(ours, fetching.RecheckDueEntries())
+    await entry_jobs.recheck_due_entries(ours, entry_jobs.RecheckDueEntries())
 
     assert await _entries(ours) == {good: (False, False), bad: (False, True)}
 

@@ -12,15 +12,15 @@ from pydantic import SecretStr
 from sqlalchemy import func, select
 
 from refract.core.clock import ManualClock
-from refract.core.db import count_statements
+from refract.core.db.session import count_statements
 from refract.core.errors import ConfigurationError, RefractError
 from refract.core.runtime import Runtime
-from refract.links.blocking import block_domain, unblock_domain
-from refract.links.safebrowsing import REST_SECONDS, SafeBrowsing
-from refract.links.safety import Safety, Vetted, vet
-from refract.links.safety_errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
-from refract.links.safety_models import UrlCheck
-from refract.links.safety_queries import forget_old_checks
+from refract.links.safety.blocked_domains import block_domain, unblock_domain
+from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
+from refract.links.safety.models import UrlCheck
+from refract.links.safety.queries import purge_expired_checks
+from refract.links.safety.safe_browsing import RETRY_INTERVAL_SECONDS, SafeBrowsingClient
+from refract.links.safety.service import CheckedDestination, DestinationChecker, check_destinations
 from tests.conftest import make_settings
 from tests.links.browsing import FakeSafeBrowsing, safe_browsing
 
@@ -32,7 +32,7 @@ def configured(rt: Runtime, **given: Any) -> Runtime:
     return replace(rt, settings=rt.settings.model_copy(update=given))
 
 
-def errors(answers: list[Vetted | RefractError]) -> list[str | None]:
+def errors(answers: list[CheckedDestination | RefractError]) -> list[str | None]:
     return [answer.code if isinstance(answer, RefractError) else None for answer in answers]
 
 
@@ -43,25 +43,25 @@ async def fake() -> AsyncIterator[FakeSafeBrowsing]:
 
 
 @pytest.fixture
-async def checked(rt: Runtime, fake: FakeSafeBrowsing) -> AsyncIterator[Safety]:
+async def checked(rt: Runtime, fake: FakeSafeBrowsing) -> AsyncIterator[DestinationChecker]:
     """Safety with a Safe Browsing service that is given up on quickly."""
     ours = configured(rt, safe_browsing_key=SecretStr(KEY), safe_browsing_url=fake.url)
-    async with Safety(ours, SafeBrowsing(ours.settings, ours.clock, patience=0.3)) as safety:
+    async with DestinationChecker(ours, SafeBrowsingClient(ours.settings, ours.clock, timeout=0.3)) as safety:
         yield safety
 
 
 async def test_each_destination_has_its_own_answer_in_order(rt: Runtime) -> None:
-    async with Safety(rt) as safety:
-        answers = await safety.vet(["https://example.com/a", "javascript:alert(1)", "http://GO.test./x", " https://Example.com/{1} "])
+    async with DestinationChecker(rt) as safety:
+        answers = await safety.check(["https://example.com/a", "javascript:alert(1)", "http://GO.test./x", " https://Example.com/{1} "])
 
     assert errors(answers) == [None, "INVALID_URL", "LINK_LOOP", None]
-    assert isinstance(answers[0], Vetted)
+    assert isinstance(answers[0], CheckedDestination)
     assert not answers[0].flagged
-    assert isinstance(answers[3], Vetted)
+    assert isinstance(answers[3], CheckedDestination)
     assert answers[0].template is None
     assert answers[3].href == "https://example.com/{1}"
     assert answers[3].template is not None
-    assert answers[3].typed == " https://Example.com/{1} "
+    assert answers[3].as_typed == " https://Example.com/{1} "
 
 
 async def test_a_runtime_keeps_one_safety_for_its_life(rt: Runtime, tmp_path: Path) -> None:
@@ -69,16 +69,16 @@ async def test_a_runtime_keeps_one_safety_for_its_life(rt: Runtime, tmp_path: Pa
     path.write_text("evil.example\n")
     ours = configured(rt, blocklist_path=path)
 
-    assert errors(await vet(ours, ["https://evil.example/", "https://good.example/"])) == ["BLOCKED_DESTINATION", None]
-    assert ours.part(Safety) is ours.part(Safety)
-    assert rt.part(Safety) is not ours.part(Safety)
+    assert errors(await check_destinations(ours, ["https://evil.example/", "https://good.example/"])) == ["BLOCKED_DESTINATION", None]
+    assert ours.singleton(DestinationChecker) is ours.singleton(DestinationChecker)
+    assert rt.singleton(DestinationChecker) is not ours.singleton(DestinationChecker)
     await ours.close()
 
 
 async def test_refusal_names_the_field_and_the_reason(rt: Runtime) -> None:
-    async with Safety(rt) as safety:
+    async with DestinationChecker(rt) as safety:
         with pytest.raises(InvalidUrl) as refused:
-            await safety.vet_one("ftp://example.com/")
+            await safety.check_one("ftp://example.com/")
 
     assert refused.value.status == 422
     assert refused.value.errors[0].field == "destination"
@@ -112,9 +112,9 @@ async def test_refusal_names_the_field_and_the_reason(rt: Runtime) -> None:
     ],
 )
 async def test_links_to_ourselves_are_refused_however_they_are_spelt(clock: ManualClock, tmp_path: Path, base: str, own: str) -> None:
-    safety = Safety(_without_database(clock, make_settings(tmp_path, base_url=base)))
+    safety = DestinationChecker(_without_database(clock, make_settings(tmp_path, base_url=base)))
 
-    assert isinstance(safety._read(own), LinkLoop)
+    assert isinstance(safety._parse_destination(own), LinkLoop)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ async def test_links_to_ourselves_are_refused_however_they_are_spelt(clock: Manu
     ],
 )
 async def test_other_hosts_are_no_loop(clock: ManualClock, tmp_path: Path, other: str) -> None:
-    safety = Safety(_without_database(clock, make_settings(tmp_path, base_url="http://go.test")))
+    safety = DestinationChecker(_without_database(clock, make_settings(tmp_path, base_url="http://go.test")))
 
-    assert isinstance(safety._read(other), Vetted)
+    assert isinstance(safety._parse_destination(other), CheckedDestination)
 
 
 def _without_database(clock: ManualClock, settings: Any) -> Runtime:
@@ -155,27 +155,27 @@ async def test_blocked_domain_covers_what_is_below_it_and_nothing_beside_it(rt: 
         "https://evil.example:8443/{1}",
     ]
 
-    async with Safety(rt) as safety:
-        assert errors(await safety.vet(asked)) == ["BLOCKED_DESTINATION", "BLOCKED_DESTINATION", None, None, "BLOCKED_DESTINATION"]
+    async with DestinationChecker(rt) as safety:
+        assert errors(await safety.check(asked)) == ["BLOCKED_DESTINATION", "BLOCKED_DESTINATION", None, None, "BLOCKED_DESTINATION"]
         async with rt.db.write() as session:
             await unblock_domain(session, "evil.example", by=None, at=rt.clock.now())
-        assert errors(await safety.vet(asked)) == [None] * 5
+        assert errors(await safety.check(asked)) == [None] * 5
 
 
 async def test_idn_domain_is_blocked_in_either_spelling(rt: Runtime) -> None:
     async with rt.db.write() as session:
         await block_domain(session, "Bücher.example", reason="", by=None, at=rt.clock.now())
 
-    async with Safety(rt) as safety:
+    async with DestinationChecker(rt) as safety:
         with pytest.raises(BlockedDestination, match=r"xn--bcher-kva\.example"):
-            await safety.vet_one("https://www.xn--bcher-kva.example/")
+            await safety.check_one("https://www.xn--bcher-kva.example/")
 
 
 async def test_a_thousand_destinations_take_a_handful_of_queries(rt: Runtime) -> None:
     asked: list[str] = []
-    stop = count_statements(rt.db.reading_engine, asked.append)
-    async with Safety(rt) as safety:
-        answers = await safety.vet([f"https://host{number % 50}.example/{number}" for number in range(1000)])
+    stop = count_statements(rt.db.read_engine, asked.append)
+    async with DestinationChecker(rt) as safety:
+        answers = await safety.check([f"https://host{number % 50}.example/{number}" for number in range(1000)])
     stop()
 
     assert errors(answers) == [None] * 1000
@@ -188,22 +188,22 @@ async def test_a_thousand_destinations_take_a_handful_of_queries(rt: Runtime) ->
 async def test_block_list_is_read_again_when_it_changes(rt: Runtime, tmp_path: Path) -> None:
     path = tmp_path / "blocked.txt"
     path.write_text("one.example\n")
-    async with Safety(configured(rt, blocklist_path=path)) as safety:
-        assert errors(await safety.vet(["https://a.one.example/", "https://two.example/"])) == ["BLOCKED_DESTINATION", None]
+    async with DestinationChecker(configured(rt, blocklist_path=path)) as safety:
+        assert errors(await safety.check(["https://a.one.example/", "https://two.example/"])) == ["BLOCKED_DESTINATION", None]
 
         path.write_text("0.0.0.0 two.example  # hosts format\n")
-        assert errors(await safety.vet(["https://a.one.example/", "https://two.example/"])) == [None, "BLOCKED_DESTINATION"]
+        assert errors(await safety.check(["https://a.one.example/", "https://two.example/"])) == [None, "BLOCKED_DESTINATION"]
 
         path.unlink()
-        assert errors(await safety.vet(["https://two.example/"])) == ["BLOCKED_DESTINATION"]
+        assert errors(await safety.check(["https://two.example/"])) == ["BLOCKED_DESTINATION"]
 
         path.write_text("three.example\n")
-        assert errors(await safety.vet(["https://two.example/", "https://three.example/"])) == [None, "BLOCKED_DESTINATION"]
+        assert errors(await safety.check(["https://two.example/", "https://three.example/"])) == [None, "BLOCKED_DESTINATION"]
 
 
 async def test_missing_block_list_stops_the_start_with_a_sentence(rt: Runtime, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
-        Safety(configured(rt, blocklist_path=tmp_path / "nowhere.txt"))
+        DestinationChecker(configured(rt, blocklist_path=tmp_path / "nowhere.txt"))
 
     assert "nowhere.txt cannot be read" in refused.value.message
     assert "REFRACT_BLOCKLIST_PATH" in refused.value.message
@@ -212,10 +212,12 @@ async def test_missing_block_list_stops_the_start_with_a_sentence(rt: Runtime, t
 # -- Safe Browsing
 
 
-async def test_dangerous_address_is_refused_and_remembered_for_a_week(checked: Safety, fake: FakeSafeBrowsing, clock: ManualClock) -> None:
+async def test_dangerous_address_is_refused_and_remembered_for_a_week(
+    checked: DestinationChecker, fake: FakeSafeBrowsing, clock: ManualClock
+) -> None:
     fake.bad = {"https://bad.example/x"}
 
-    answers = await checked.vet(["https://good.example/", "https://bad.example/x", "https://bad.example/x#part"])
+    answers = await checked.check(["https://good.example/", "https://bad.example/x", "https://bad.example/x#part"])
 
     assert errors(answers) == [None, "MALICIOUS_URL", "MALICIOUS_URL"]
     assert isinstance(answers[1], MaliciousUrl)
@@ -225,35 +227,35 @@ async def test_dangerous_address_is_refused_and_remembered_for_a_week(checked: S
 
     fake.bad = set()
     clock.advance(7 * DAY - 1)
-    assert errors(await checked.vet(["https://bad.example/x"])) == ["MALICIOUS_URL"]
+    assert errors(await checked.check(["https://bad.example/x"])) == ["MALICIOUS_URL"]
     assert len(fake.questions) == 1
     clock.advance(1)
-    assert errors(await checked.vet(["https://bad.example/x"])) == [None]
+    assert errors(await checked.check(["https://bad.example/x"])) == [None]
     assert len(fake.questions) == 2
 
 
-async def test_safe_address_is_remembered_for_a_day(checked: Safety, fake: FakeSafeBrowsing, clock: ManualClock) -> None:
-    await checked.vet(["https://good.example/"])
+async def test_safe_address_is_remembered_for_a_day(checked: DestinationChecker, fake: FakeSafeBrowsing, clock: ManualClock) -> None:
+    await checked.check(["https://good.example/"])
     clock.advance(DAY - 1)
-    await checked.vet(["https://good.example/"])
+    await checked.check(["https://good.example/"])
     assert len(fake.questions) == 1
 
     clock.advance(1)
     fake.bad = {"https://good.example/"}
-    assert errors(await checked.vet(["https://good.example/"])) == ["MALICIOUS_URL"]
+    assert errors(await checked.check(["https://good.example/"])) == ["MALICIOUS_URL"]
     clock.advance(1)
-    assert errors(await checked.vet(["https://good.example/"])) == ["MALICIOUS_URL"]
+    assert errors(await checked.check(["https://good.example/"])) == ["MALICIOUS_URL"]
     assert len(fake.questions) == 2
 
 
-async def test_template_is_checked_by_what_is_fixed(checked: Safety, fake: FakeSafeBrowsing) -> None:
-    await checked.vet(["https://wiki.example/a/{1}/b?q={2}"])
+async def test_template_is_checked_by_what_is_fixed(checked: DestinationChecker, fake: FakeSafeBrowsing) -> None:
+    await checked.check(["https://wiki.example/a/{1}/b?q={2}"])
 
     assert fake.questions == [["https://wiki.example/a/"]]
 
 
-async def test_many_addresses_go_in_batches_of_five_hundred(checked: Safety, fake: FakeSafeBrowsing, rt: Runtime) -> None:
-    answers = await checked.vet([f"https://host.example/{number}" for number in range(1001)])
+async def test_many_addresses_go_in_batches_of_five_hundred(checked: DestinationChecker, fake: FakeSafeBrowsing, rt: Runtime) -> None:
+    answers = await checked.check([f"https://host.example/{number}" for number in range(1001)])
 
     assert errors(answers) == [None] * 1001
     assert sorted(map(len, fake.questions)) == [1, 500, 500]
@@ -263,11 +265,11 @@ async def test_many_addresses_go_in_batches_of_five_hundred(checked: Safety, fak
 
 @pytest.mark.parametrize("mode", ["slow", "500", "garbage", "other shape", "hang up"])
 async def test_service_that_fails_lets_the_link_through_and_flags_it(
-    checked: Safety, fake: FakeSafeBrowsing, rt: Runtime, mode: Any
+    checked: DestinationChecker, fake: FakeSafeBrowsing, rt: Runtime, mode: Any
 ) -> None:
     fake.mode = mode
 
-    answer = await checked.vet_one("https://unknown.example/")
+    answer = await checked.check_one("https://unknown.example/")
 
     assert answer.flagged
     async with rt.db.read() as session:
@@ -277,39 +279,41 @@ async def test_service_that_fails_lets_the_link_through_and_flags_it(
     assert {href: found.reason for href, found in (await checked.recheck([answer.href])).items()} == {
         "https://unknown.example/": "dangerous"
     }
-    assert errors(await checked.vet(["https://unknown.example/"])) == ["MALICIOUS_URL"]
+    assert errors(await checked.check(["https://unknown.example/"])) == ["MALICIOUS_URL"]
 
 
-async def test_dead_service_is_left_alone_for_a_while(checked: Safety, fake: FakeSafeBrowsing, clock: ManualClock) -> None:
+async def test_dead_service_is_left_alone_for_a_while(checked: DestinationChecker, fake: FakeSafeBrowsing, clock: ManualClock) -> None:
     fake.mode = "500"
     for number in range(10):
-        assert (await checked.vet_one(f"https://host.example/{number}")).flagged
+        assert (await checked.check_one(f"https://host.example/{number}")).flagged
     assert len(fake.questions) == 3
 
     fake.mode = "ok"
-    clock.advance(REST_SECONDS - 0.1)
-    assert (await checked.vet_one("https://host.example/again")).flagged
+    clock.advance(RETRY_INTERVAL_SECONDS - 0.1)
+    assert (await checked.check_one("https://host.example/again")).flagged
     assert len(fake.questions) == 3
     clock.advance(0.1)
-    assert not (await checked.vet_one("https://host.example/again")).flagged
-    assert not (await checked.vet_one("https://host.example/more")).flagged
+    assert not (await checked.check_one("https://host.example/again")).flagged
+    assert not (await checked.check_one("https://host.example/more")).flagged
 
 
-async def test_one_question_finds_out_whether_the_service_is_back(checked: Safety, fake: FakeSafeBrowsing, clock: ManualClock) -> None:
+async def test_one_question_finds_out_whether_the_service_is_back(
+    checked: DestinationChecker, fake: FakeSafeBrowsing, clock: ManualClock
+) -> None:
     fake.mode = "500"
     for number in range(3):
-        await checked.vet_one(f"https://host.example/{number}")
-    clock.advance(REST_SECONDS)
+        await checked.check_one(f"https://host.example/{number}")
+    clock.advance(RETRY_INTERVAL_SECONDS)
 
-    await asyncio.gather(*(checked.vet_one(f"https://other.example/{number}") for number in range(5)))
+    await asyncio.gather(*(checked.check_one(f"https://other.example/{number}") for number in range(5)))
 
     assert len(fake.questions) == 4
 
 
-async def test_no_transaction_is_open_while_the_service_is_asked(checked: Safety, fake: FakeSafeBrowsing, rt: Runtime) -> None:
+async def test_no_transaction_is_open_while_the_service_is_asked(checked: DestinationChecker, fake: FakeSafeBrowsing, rt: Runtime) -> None:
     """The writer of SQLite has one connection: it must be free while we wait."""
     fake.mode = "slow"
-    waiting = asyncio.create_task(checked.vet_one("https://unknown.example/"))
+    waiting = asyncio.create_task(checked.check_one("https://unknown.example/"))
     await asyncio.sleep(0.05)
 
     async with rt.db.write() as session:
@@ -320,20 +324,20 @@ async def test_no_transaction_is_open_while_the_service_is_asked(checked: Safety
 
 async def test_without_a_key_nobody_is_asked(rt: Runtime, fake: FakeSafeBrowsing) -> None:
     fake.mode = "malware"
-    async with Safety(configured(rt, safe_browsing_url=fake.url)) as safety:
-        assert not (await safety.vet_one("https://example.com/")).flagged
+    async with DestinationChecker(configured(rt, safe_browsing_url=fake.url)) as safety:
+        assert not (await safety.check_one("https://example.com/")).flagged
 
     assert fake.questions == []
 
 
-async def test_old_checks_are_forgotten_in_slices(checked: Safety, rt: Runtime, clock: ManualClock) -> None:
-    await checked.vet([f"https://host.example/{number}" for number in range(5)])
+async def test_old_checks_are_forgotten_in_slices(checked: DestinationChecker, rt: Runtime, clock: ManualClock) -> None:
+    await checked.check([f"https://host.example/{number}" for number in range(5)])
     clock.advance(DAY - 1)
     async with rt.db.write() as session:
-        assert await forget_old_checks(session, clock.now()) == 0
+        assert await purge_expired_checks(session, clock.now()) == 0
     clock.advance(1)
 
     async with rt.db.write() as session:
-        assert await forget_old_checks(session, clock.now(), most=3) == 3
-        assert await forget_old_checks(session, clock.now(), most=3) == 2
-        assert await forget_old_checks(session, clock.now(), most=3) == 0
+        assert await purge_expired_checks(session, clock.now(), limit=3) == 3
+        assert await purge_expired_checks(session, clock.now(), limit=3) == 2
+        assert await purge_expired_checks(session, clock.now(), limit=3) == 0

@@ -13,10 +13,10 @@ from refract.jobs.errors import TryAgain
 from refract.jobs.models import Job
 from refract.links import service
 from refract.links.models import Link, LinkChange
-from refract.links.payloads import RecheckLinks
-from refract.links.safebrowsing import REST_SECONDS
-from refract.links.safety_jobs import ForgetChecks, forget_checks, recheck_links
-from refract.links.safety_models import UrlCheck
+from refract.links.safety.jobs import PurgeUrlChecks, purge_url_checks, recheck_links
+from refract.links.safety.models import UrlCheck
+from refract.links.safety.safe_browsing import RETRY_INTERVAL_SECONDS
+from refract.links.safety.service import RecheckLinks
 from tests import make
 from tests.links.browsing import FakeSafeBrowsing, safe_browsing
 
@@ -43,7 +43,7 @@ async def _made(rt: Runtime, fake: FakeSafeBrowsing, *destinations: str) -> list
     async with rt.db.write() as session:
         ada: User = await make.person(session, rt, "ada")
         ids = [(await service.create_link(session, rt, ada, wish, charged=False)).card.link.id for wish in wishes]
-    rt.clock.advance(REST_SECONDS)  # type: ignore[attr-defined]
+    rt.clock.advance(RETRY_INTERVAL_SECONDS)  # type: ignore[attr-defined]
     return ids
 
 
@@ -118,7 +118,7 @@ async def test_old_checks_go(ours: Runtime, fake: FakeSafeBrowsing) -> None:
     await make.new_link(ours, "https://good.example/")
     ours.clock.advance(86_400)  # type: ignore[attr-defined]
 
-    await forget_checks(ours, ForgetChecks())
+    await purge_url_checks(ours, PurgeUrlChecks())
 
     async with ours.db.read() as session:
         assert await session.scalar(select(func.count()).select_from(UrlCheck)) == 0

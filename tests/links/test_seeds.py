@@ -79,7 +79,7 @@ async def test_seed_001_many_links_may_lead_to_the_same_destination(rt: Runtime,
 
 async def _visible(rt: Runtime, user: User, *, admin: bool = False) -> set[str]:
     async with rt.db.read() as session:
-        return set(await session.scalars(select(Tag.name).where(queries.visible_tags(make.who(user, admin=admin)))))
+        return set(await session.scalars(select(Tag.name).where(queries.is_visible_tag(make.who(user, admin=admin)))))
 
 
 async def test_seed_002_a_tag_is_shown_only_to_those_who_can_see_a_link_with_it(

@@ -5,7 +5,7 @@ from datetime import timedelta
 from sqlalchemy import func, select
 
 from refract.core.clock import ManualClock
-from refract.core.ids import encode
+from refract.core.ids import encode_base62
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import feed, queries, service
@@ -27,7 +27,7 @@ async def test_seed_001_a_job_marks_expired_rows_and_moves_nothing_else(rt: Runt
     counts = []
     for _ in range(3):
         async with rt.db.write() as session:
-            counts.append(await service.mark_expired(session, clock.now(), most=2))
+            counts.append(await service.mark_expired(session, clock.now(), limit=2))
 
     assert counts == [2, 1, 0]
     async with rt.db.read() as session:
@@ -37,8 +37,8 @@ async def test_seed_001_a_job_marks_expired_rows_and_moves_nothing_else(rt: Runt
 
 
 async def _purge(rt: Runtime, most: int = 500) -> tuple[int, set[int]]:
-    heard: list[feed.Change] = []
-    with rt.signals.following(feed.TOPIC, heard.extend):
+    heard: list[feed.TargetChange] = []
+    with rt.signals.subscribe(feed.TOPIC, heard.extend):
         async with rt.db.write() as session:
             count = await service.purge_links(session, rt.clock.now(), 30 * DAY, most)
     return count, {change.target_id for change in heard}
@@ -70,8 +70,8 @@ async def test_seed_003_long_expired_and_long_deleted_links_are_purged_and_leave
         for model in (LinkOwner, LinkShare, LinkTag, LinkChange):
             assert set(await session.scalars(select(model.link_id))) <= {disabled.id, live.id}
         assert await session.scalar(select(func.sum(LinkTotals.total_clicks))) == 5  # clicks keep their link id
-        assert await queries.resolve(session, "expired") is None
-        assert await queries.resolve(session, encode(expired.id)) is None
+        assert await queries.resolve_name(session, "expired") is None
+        assert await queries.resolve_name(session, encode_base62(expired.id)) is None
 
 
 async def test_a_purge_goes_in_slices_and_frees_the_names(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:

@@ -18,16 +18,16 @@ RESTRICTED = [Visibility.SIGNED_IN, Visibility.SECURE]
 
 @pytest.mark.parametrize("visibility", list(Visibility))
 def test_what_is_stored_is_read_again(visibility: Visibility) -> None:
-    assert Visibility.read(*visibility.stored) == visibility
+    assert Visibility.from_columns(*visibility.columns) == visibility
 
 
 def test_old_code_takes_every_restricted_link_for_a_secure_one() -> None:
-    assert {visibility.stored[0] for visibility in RESTRICTED} == {"secure"}
+    assert {visibility.columns[0] for visibility in RESTRICTED} == {"secure"}
 
 
 def test_an_audience_of_a_later_version_lets_in_nobody_new() -> None:
-    assert Visibility.read("secure", "team") == Visibility.SECURE
-    assert Visibility.read("public", "signed-in") == Visibility.PUBLIC
+    assert Visibility.from_columns("secure", "team") == Visibility.SECURE
+    assert Visibility.from_columns("public", "signed-in") == Visibility.PUBLIC
 
 
 async def test_everyone_signed_in_may_follow_a_signed_in_link(rt: Runtime, client: AsyncClient, ada: User, bob: User) -> None:
@@ -74,17 +74,17 @@ async def test_visibility_goes_through_edit_history_revert_and_undo(rt: Runtime,
 
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada, visibility="signed-in")
-    assert (await change(Visibility.SECURE)).seen_as == Visibility.SECURE
-    assert (await change(Visibility.PUBLIC)).seen_as == Visibility.PUBLIC
+    assert (await change(Visibility.SECURE)).effective_visibility == Visibility.SECURE
+    assert (await change(Visibility.PUBLIC)).effective_visibility == Visibility.PUBLIC
     async with rt.db.write() as session:
-        held = await service.undo(session, space, who, link.id)
-        assert held.link.seen_as == Visibility.SECURE
+        held = await service.undo_link(session, space, who, link.id)
+        assert held.link.effective_visibility == Visibility.SECURE
         assert (held.link.visibility, held.link.audience) == ("secure", None)
     vetted = (await make.new_link(rt)).vetted
     async with rt.db.write() as session:
         held = await service.revert_link(session, space, who, link.id, 1, vetted)
-        assert held.link.seen_as == Visibility.SIGNED_IN
-        assert held.before["visibility"] == "secure"  # as older code reads it
+        assert held.link.effective_visibility == Visibility.SIGNED_IN
+        assert held.snapshot_before["visibility"] == "secure"  # as older code reads it
 
 
 @on_sqlite

@@ -6,14 +6,14 @@ from typing import Any
 from httpx import AsyncClient
 
 from refract.core.runtime import Runtime
-from refract.lists.creators import COOKIE
+from refract.lists.draft_owners import CREATOR_COOKIE
 
 ORIGIN = {"Origin": "http://go.test"}
 
 
 def creator(token: str | None = None, *, proven: bool = True) -> dict[str, str]:
     """The headers of a browser that holds a creator cookie."""
-    headers = {"Cookie": f"{COOKIE}={token or uuid.uuid4()}"}
+    headers = {"Cookie": f"{CREATOR_COOKIE}={token or uuid.uuid4()}"}
     return headers | ORIGIN if proven else headers
 
 
@@ -48,4 +48,4 @@ def code(response: Any) -> tuple[int, str]:
 
 
 def forget_parts(rt: Runtime) -> None:
-    rt._parts.clear()
+    rt._singletons.clear()

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
-from refract.core.secrets import digest
+from refract.core.secrets import hash_credential
 from refract.identity.models import User
 from refract.lists.models import LinkList, ListAction
 from refract.names.models import Name
@@ -42,7 +42,7 @@ async def test_create_with_an_empty_body_gives_an_empty_draft_and_a_cookie(clien
     assert (await read(client, creator(token), made["id"]))["id"] == made["id"]
     async with rt.db.read() as session:
         stored = await session.get_one(LinkList, int(made["id"]))
-    assert stored.creator_hash == digest(token)  # hashed at rest
+    assert stored.creator_hash == hash_credential(token)  # hashed at rest
 
 
 @on_sqlite

@@ -7,7 +7,7 @@ from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.lists import service
-from refract.lists.access import Who
+from refract.lists.access import ListCaller
 from refract.lists.models import LinkList, ListAction, ListEntry
 from refract.names.models import Name
 from tests import make
@@ -119,7 +119,7 @@ async def _lists(rt: Runtime) -> set[int]:
 
 
 async def test_old_things_are_erased_and_others_stay(client: AsyncClient, rt: Runtime, clock: ManualClock, ada: User) -> None:
-    me, who = creator(), Who(ada.id)
+    me, who = creator(), ListCaller(ada.id)
     deleted, untouched = await published(client, me, "gone", A), await new_list(client, me, A)
     kept = await published(client, me, "kept", A)
     async with rt.db.write() as session:
@@ -130,9 +130,9 @@ async def test_old_things_are_erased_and_others_stay(client: AsyncClient, rt: Ru
     clock.advance(2 * 86_400)
 
     async with rt.db.write() as session:
-        assert await service.erase_old(session, clock.now()) == 2
-        assert await service.erase_old(session, clock.now()) == 0
-        assert await service.forget_actions(session, clock.now()) == 3  # two published, one deleted
+        assert await service.purge_old_lists(session, clock.now()) == 2
+        assert await service.purge_old_lists(session, clock.now()) == 0
+        assert await service.purge_actions(session, clock.now()) == 3  # two published, one deleted
 
     assert await _lists(rt) == {int(kept["id"]), owned.id, int(young["id"])}
     assert int(untouched["id"]) not in await _lists(rt)
@@ -144,16 +144,16 @@ async def test_old_things_are_erased_and_others_stay(client: AsyncClient, rt: Ru
 async def test_with_an_account_published_lists_are_deleted_and_drafts_erased(rt: Runtime, ada: User, bob: User) -> None:
     space = make.space(rt)
     async with rt.db.write() as session:
-        first = await make.list_of(session, rt, Who(ada.id), A)
-        await service.wish_slug(session, space, Who(ada.id), first.id, "reading")
-        await service.publish(session, space, Who(ada.id), first.id)
-        second, _ = await service.new_edition(session, space, Who(ada.id), first.id)
-        await service.publish(session, space, Who(ada.id), second.id)
-        draft = await make.list_of(session, rt, Who(ada.id), A)
-        foreign = await make.list_of(session, rt, Who(bob.id), A)
+        first = await make.list_of(session, rt, ListCaller(ada.id), A)
+        await service.set_draft_slug(session, space, ListCaller(ada.id), first.id, "reading")
+        await service.publish_list(session, space, ListCaller(ada.id), first.id)
+        second, _ = await service.create_edition(session, space, ListCaller(ada.id), first.id)
+        await service.publish_list(session, space, ListCaller(ada.id), second.id)
+        draft = await make.list_of(session, rt, ListCaller(ada.id), A)
+        foreign = await make.list_of(session, rt, ListCaller(bob.id), A)
 
     async with rt.db.write() as session:
-        await service.erase_person(session, rt.ids, ada.id, rt.clock.now())
+        await service.erase_user_lists(session, rt.ids, ada.id, rt.clock.now())
 
     assert await _slugs(rt) == {}
     async with rt.db.read() as session:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import feedparser
 
-from refract.lists.feeds import json_feed, markdown, rss
+from refract.lists.feeds import render_json_feed, render_markdown, render_rss
 from refract.lists.schemas import PublicEntry, PublicList
 
 HOSTILE = '<script>alert(1)</script> & "quotes" ]]> \x07 ]( *bold*'
@@ -36,7 +36,7 @@ FULL = a_list(
 
 
 def test_rss_is_read_by_a_feed_parser() -> None:
-    found = feedparser.parse(rss(FULL, "https://go.example"))
+    found = feedparser.parse(render_rss(FULL, "https://go.example"))
 
     assert not found.bozo, found.get("bozo_exception")
     assert (found.version, found.feed.title, found.feed.link) == ("rss20", "Reading", "https://go.example/reading")
@@ -48,11 +48,11 @@ def test_rss_is_read_by_a_feed_parser() -> None:
     assert found.entries[2].title == "(No title)"
     assert len({one.id for one in found.entries}) == 3
     assert not any(one.guidislink for one in found.entries)
-    assert "<script" not in rss(FULL, "https://go.example")
+    assert "<script" not in render_rss(FULL, "https://go.example")
 
 
 def test_json_feed_fits_its_schema() -> None:
-    feed = json.loads(json_feed(FULL, "https://go.example"))
+    feed = json.loads(render_json_feed(FULL, "https://go.example"))
 
     assert feed["version"] == "https://jsonfeed.org/version/1.1"
     assert all(isinstance(feed[name], kind) for name, kind in REQUIRED.items())
@@ -69,15 +69,15 @@ def test_json_feed_fits_its_schema() -> None:
 def test_an_older_edition_has_feeds_of_its_own() -> None:
     old = a_list(entry(1, "First", "https://example.com/"), edition=1, latest=3)
 
-    assert json.loads(json_feed(old, "https://go.example"))["feed_url"] == "https://go.example/reading.json?edition=1"
-    assert feedparser.parse(rss(old, "https://go.example")).entries[0].id == "https://go.example/reading/1?edition=1"
+    assert json.loads(render_json_feed(old, "https://go.example"))["feed_url"] == "https://go.example/reading.json?edition=1"
+    assert feedparser.parse(render_rss(old, "https://go.example")).entries[0].id == "https://go.example/reading/1?edition=1"
 
 
 def test_markdown_says_what_it_is_and_no_title_breaks_out() -> None:
-    text = markdown(FULL, "https://go.example")
+    text = render_markdown(FULL, "https://go.example")
 
     assert text.startswith("# Reading\n\nFor you \\& me\n\n1. [First](<https://example.com/1?a=1&b=2>) – About one\n2. [")
     assert "\\<script\\>" in text
     assert "\\](" in text
     assert text.count("\n2. ") == 1
-    assert markdown(a_list(title=None), "https://go.example").startswith("# reading\n")
+    assert render_markdown(a_list(title=None), "https://go.example").startswith("# reading\n")

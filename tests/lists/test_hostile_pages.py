@@ -11,7 +11,7 @@ from httpx import AsyncClient
 
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.lists.fetching import FetchEntry, fetch_entry
+from refract.lists.entry_jobs import FetchEntry, fetch_entry
 from tests import make
 from tests.client import by_cookie, on_sqlite
 from tests.fetching import settings, web

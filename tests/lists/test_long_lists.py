@@ -10,12 +10,12 @@ from httpx import AsyncClient
 from sqlalchemy import update
 
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.models import User
 from refract.lists import service
-from refract.lists.access import Who
+from refract.lists.access import ListCaller
 from refract.lists.models import ListEntry
-from refract.lists.schemas import MOST_ENTRIES
+from refract.lists.schemas import MAX_ENTRIES
 from tests import make
 from tests.client import by_cookie, on_sqlite
 from tests.conftest import make_settings
@@ -32,10 +32,12 @@ def settings(database: str, tmp_path: Path) -> Settings:
 @pytest.fixture
 async def long_list(rt: Runtime, ada: User) -> tuple[int, str]:
     async with rt.db.write() as session:
-        made = await make.list_of(session, rt, Who(ada.id), *(f"https://example.com/some/page/{number}" for number in range(MOST_ENTRIES)))
+        made = await make.list_of(
+            session, rt, ListCaller(ada.id), *(f"https://example.com/some/page/{number}" for number in range(MAX_ENTRIES))
+        )
         described = {"title": "A title of usual length, with words", "description": "d" * 300, "fetch_status": "success"}
         await session.execute(update(ListEntry).values(**described))
-        published = await service.publish(session, make.space(rt), Who(ada.id), made.id)
+        published = await service.publish_list(session, make.space(rt), ListCaller(ada.id), made.id)
         return made.id, published.slug or ""
 
 
@@ -52,7 +54,7 @@ async def test_a_long_list_holds_up_nobody(rt: Runtime, client: AsyncClient, ada
         await client.get(path, headers=plain)
         with measure_loop_cpu() as cpu:
             answer = await client.get(path, headers=plain)
-        assert (answer.status_code, answer.text.count("/some/page/")) >= (200, MOST_ENTRIES), path
+        assert (answer.status_code, answer.text.count("/some/page/")) >= (200, MAX_ENTRIES), path
         cpu.assert_below()
 
 

@@ -9,8 +9,8 @@ import pytest
 from httpx import AsyncClient
 
 from refract.lists import card
-from refract.lists.palettes import COLOURS, HOUSE, NAMES, Palette
-from refract.web.render import STATIC
+from refract.lists.palettes import DEFAULT_PALETTE, PALETTE_COLOURS, PALETTE_NAMES, Palette
+from refract.web.templating import STATIC_DIR
 from tests.client import on_sqlite
 from tests.lists.asking import code, creator, new_list, published, read
 
@@ -36,26 +36,26 @@ def pixels(png: bytes) -> tuple[list[bytes], list[str]]:
     return rows, shades
 
 
-def drawn(title: str, palette: Palette = HOUSE, address: str = "go.example.com/reading") -> tuple[list[bytes], list[str]]:
-    return pixels(card.draw(title, address, "12 links", palette))
+def drawn(title: str, palette: Palette = DEFAULT_PALETTE, address: str = "go.example.com/reading") -> tuple[list[bytes], list[str]]:
+    return pixels(card.render_card(title, address, "12 links", palette))
 
 
 def inked(rows: list[bytes]) -> list[int]:
     """Which rows have large letters in full ink on them."""
-    return [number for number, row in enumerate(rows[180:500], 180) if row.count(card.STEPS - 1) > 3]
+    return [number for number, row in enumerate(rows[180:500], 180) if row.count(card.SHADE_STEPS - 1) > 3]
 
 
-@pytest.mark.parametrize("palette", NAMES)
+@pytest.mark.parametrize("palette", PALETTE_NAMES)
 def test_the_picture_wears_the_colours_of_the_page(palette: Palette) -> None:
     rows, shades = drawn("Reading for new people", palette)
     used = Counter(b"".join(rows))
 
-    colours = COLOURS[palette]
+    colours = PALETTE_COLOURS[palette]
     assert shades[used.most_common(1)[0][0]] == colours.paper
     assert [shades[place] for place in dict.fromkeys(rows[-1])] == list(colours.rays)
-    assert used[card.STEPS - 1] > 5_000, "a title in full ink"
-    css = (STATIC / "app.css").read_text()
-    block = css[css.index(f'[data-palette="{palette}"]') :] if palette != HOUSE else css[css.index(":root {") :]
+    assert used[card.SHADE_STEPS - 1] > 5_000, "a title in full ink"
+    css = (STATIC_DIR / "app.css").read_text()
+    block = css[css.index(f'[data-palette="{palette}"]') :] if palette != DEFAULT_PALETTE else css[css.index(":root {") :]
     by_day = dict(re.findall(r"--([a-z]+(?:-\d)?): light-dark\((#[0-9a-f]{6}),", block[: block.index("\n  }\n")]))
     assert [by_day["page"], *(by_day[f"ray-{ray}"] for ray in range(1, 5))] == [colours.paper, *colours.rays]
 
@@ -90,7 +90,7 @@ async def test_a_published_list_has_a_picture_that_anybody_may_show(client: Asyn
     assert (picture.status_code, picture.headers["content-type"]) == (200, "image/png")
     assert picture.headers["cross-origin-resource-policy"] == "cross-origin"
     assert picture.headers["x-content-type-options"] == "nosniff"
-    assert COLOURS["forest"].paper in pixels(picture.content)[1]
+    assert PALETTE_COLOURS["forest"].paper in pixels(picture.content)[1]
     assert (await client.get("/reading.png?edition=1")).content == picture.content
     draft = await new_list(client, me, A)
     await client.post(f"/api/v1/lists/{draft['id']}/slug", headers=me, json={"slug": "not-yet"})
@@ -102,10 +102,10 @@ async def test_a_published_list_has_a_picture_that_anybody_may_show(client: Asyn
 async def test_colours_are_chosen_in_the_draft_and_go_into_every_edition(client: AsyncClient) -> None:
     me = creator() | HTML
     draft = await new_list(client, me, A, title="Reading")
-    assert draft["palette"] == HOUSE
+    assert draft["palette"] == DEFAULT_PALETTE
     path = f"/app/lists/{draft['id']}"
     page = (await client.get(path, headers=me)).text
-    assert re.findall(r'name="palette" value="(\w+)" checked', page) == [HOUSE]
+    assert re.findall(r'name="palette" value="(\w+)" checked', page) == [DEFAULT_PALETTE]
 
     assert (await client.post(path, headers=me, data={"title": "Reading", "palette": "plum"})).status_code == 303
     assert (await read(client, me, draft["id"]))["palette"] == "plum"
@@ -121,7 +121,7 @@ async def test_colours_are_chosen_in_the_draft_and_go_into_every_edition(client:
     edition = (await client.post(f"/api/v1/lists/{draft['id']}/editions", headers=me)).json()
     assert edition["palette"] == "plum"
     cleared = await client.patch(f"/api/v1/lists/{edition['id']}", headers=me, json={"palette": None})
-    assert cleared.json()["palette"] == HOUSE
+    assert cleared.json()["palette"] == DEFAULT_PALETTE
 
 
 @on_sqlite

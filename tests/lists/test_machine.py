@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from sqlalchemy import select
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.errors import RefractError
 from refract.lists import queries, service
-from refract.lists.access import Who
+from refract.lists.access import ListCaller
 from refract.lists.errors import EntryNotFound, ListImmutable, ListNotFound, NoEntries, NotPublished, OrderMismatch, SlugSettled
 from refract.lists.models import LinkList, ListEntry
 from refract.lists.schemas import ListPatch
@@ -60,8 +60,8 @@ class Lists(Machine):
         self.lists: dict[int, Shelf] = {}
         self.names: dict[str, int] = {}
 
-    def _who(self, actor: str) -> Who:
-        return Who(self.users[actor].id) if actor in self.users else Who(creator=actor)
+    def _who(self, actor: str) -> ListCaller:
+        return ListCaller(self.users[actor].id) if actor in self.users else ListCaller(creator=actor)
 
     def _pick(self, choice: int) -> tuple[int, Shelf]:
         return list(self.lists.items())[choice % len(self.lists)]
@@ -97,7 +97,7 @@ class Lists(Machine):
     def _ids(self, list_id: int) -> list[int]:
         async def read() -> list[int]:
             async with self.rt.db.read() as session:
-                return [row.entry.id for row in await queries.entries_of(session, list_id)]
+                return [row.entry.id for row in await queries.list_entries(session, list_id)]
 
         return self.run(read())
 
@@ -132,7 +132,10 @@ class Lists(Machine):
         wanted = data.draw(st.permutations(shelf.entries)) + ([1] if broken else [])
         wrong = (OrderMismatch if broken else None) if shelf.draft else ListImmutable
         _, shelf, made = self._expect(
-            choice, actor, wrong, lambda session, number: service.reorder(session, self._who(actor), number, wanted, self.clock.now())
+            choice,
+            actor,
+            wrong,
+            lambda session, number: service.reorder_entries(session, self._who(actor), number, wanted, self.clock.now()),
         )
         if made is not _REFUSED:
             shelf.entries = list(wanted)
@@ -158,7 +161,7 @@ class Lists(Machine):
         elif shelf.family != number:
             wrong = SlugSettled
         _, shelf, made = self._expect(
-            choice, actor, wrong, lambda session, number: service.wish_slug(session, self.space, self._who(actor), number, slug)
+            choice, actor, wrong, lambda session, number: service.set_draft_slug(session, self.space, self._who(actor), number, slug)
         )
         if made is not _REFUSED:
             shelf.slug = slug
@@ -176,7 +179,7 @@ class Lists(Machine):
         elif shelf.slug in self.names and self.names[shelf.slug] not in family:
             wrong = SlugTaken
         _, shelf, made = self._expect(
-            choice, actor, wrong, lambda session, number: service.publish(session, self.space, self._who(actor), number)
+            choice, actor, wrong, lambda session, number: service.publish_list(session, self.space, self._who(actor), number)
         )
         if made is not _REFUSED:
             shelf.slug = made.slug
@@ -192,7 +195,7 @@ class Lists(Machine):
             choice,
             actor,
             NotPublished if shelf.draft else None,
-            lambda session, number: service.new_edition(session, self.space, self._who(actor), number),
+            lambda session, number: service.create_edition(session, self.space, self._who(actor), number),
         )
         if made is not _REFUSED:
             draft, new = made
@@ -250,8 +253,8 @@ class Lists(Machine):
             )  # fmt: skip
             assert row.slug == shelf.slug
             assert places[key] == list(enumerate(shelf.entries, 1))
-            assert self._who(shelf.owner).made(row)
-            assert not any(self._who(other).made(row) for other in ACTORS if other != shelf.owner)
+            assert self._who(shelf.owner).is_owner_of(row)
+            assert not any(self._who(other).is_owner_of(row) for other in ACTORS if other != shelf.owner)
 
 
 _REFUSED = object()

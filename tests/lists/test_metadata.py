@@ -8,12 +8,12 @@ from httpx import AsyncClient
 from sqlalchemy import select
 
 from refract.core.clock import ManualClock
-from refract.core.net.metadata import MAX_TITLE, Metadata, read_metadata, tidy
+from refract.core.net.metadata import MAX_TITLE, PageMetadata, clean_line, parse_metadata
 from refract.core.runtime import Runtime
 from refract.jobs.models import Job
-from refract.lists import fetching, service
-from refract.lists.access import Who
-from refract.lists.fetching import FetchEntry, fetch_entry
+from refract.lists import entry_jobs, service
+from refract.lists.access import ListCaller
+from refract.lists.entry_jobs import FetchEntry, fetch_entry
 from refract.lists.models import ListEntry
 from refract.lists.schemas import EntryPatch
 from tests import make
@@ -25,7 +25,7 @@ from tests.lists.pages_server import Site, held, huge, page, redirect, silence
 
 __all__ = ["settings", "web"]
 
-WHO = Who(creator="x" * 64)
+WHO = ListCaller(creator="x" * 64)
 
 
 async def _add(rt: Runtime, *urls: str) -> list[int]:
@@ -85,8 +85,8 @@ async def test_every_page_ends_as_success_or_failure(rt: Runtime, web: Site) -> 
 
 @on_sqlite
 async def test_a_page_that_never_comes_ends_with_the_budget(rt: Runtime, web: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fetching.BUDGET_SECONDS == 5.0
-    monkeypatch.setattr(fetching, "BUDGET_SECONDS", 0.3)
+    assert entry_jobs.FETCH_TIMEOUT_SECONDS == 5.0
+    monkeypatch.setattr(entry_jobs, "BUDGET_SECONDS", 0.3)
     web.pages["/slow"] = silence
     (entry_id,) = await _add(rt, web.url("/slow"))
 
@@ -124,7 +124,7 @@ async def test_publishing_and_removing_do_not_stop_a_fetch(rt: Runtime, web: Sit
     list_id = (await _entry(rt, kept)).list_id
     async with rt.db.write() as session:
         await service.remove_entry(session, WHO, list_id, removed, clock.now())
-        published = await service.publish(session, make.space(rt), WHO, list_id)
+        published = await service.publish_list(session, make.space(rt), WHO, list_id)
     before = published.updated_at
     clock.advance(60)
 
@@ -166,25 +166,25 @@ async def test_what_was_lost_is_not_waited_for_for_ever(client: AsyncClient, rt:
     young = await new_list(client, me, "https://example.com/a")
 
     async with rt.db.write() as session:
-        assert await service.give_up_waiting(session, clock.now()) == 1
+        assert await service.fail_stale_entries(session, clock.now()) == 1
 
     assert (await read(client, me, old["id"]))["entries"][0]["fetch_status"] == "failed"
     assert (await read(client, me, young["id"]))["entries"][0]["fetch_status"] == "pending"
 
 
 def test_titles_are_one_clean_line() -> None:
-    assert tidy("a\u202eb\u200b\x07c \u00a0 d", 10) == "abc d"
-    assert tidy("👨\u200d👩\u200d👧 family", 20) == "👨\u200d👩\u200d👧 family"
-    assert tidy("word " * 100, 50) == "word " * 8 + "word…"
-    assert len(tidy("x" * 1000, MAX_TITLE) or "") == MAX_TITLE
-    assert tidy("\x00\n", 10) is None
+    assert clean_line("a\u202eb\u200b\x07c \u00a0 d", 10) == "abc d"
+    assert clean_line("👨\u200d👩\u200d👧 family", 20) == "👨\u200d👩\u200d👧 family"
+    assert clean_line("word " * 100, 50) == "word " * 8 + "word…"
+    assert len(clean_line("x" * 1000, MAX_TITLE) or "") == MAX_TITLE
+    assert clean_line("\x00\n", 10) is None
 
 
 def test_odd_pages_are_read_all_the_same() -> None:
     svg = "<svg><title>drawing</title></svg><title>late</title>"
-    assert read_metadata(svg, lambda reference: reference).title == "late"
-    assert read_metadata("<title>one</title><title>two</title>", lambda reference: reference).title == "one"
-    assert read_metadata("<meta property='og:image' content='x'>", lambda _: None) == Metadata()
-    assert read_metadata("<meta property='og:image' content='y'>", lambda _: "x" * 3000) == Metadata()
-    assert read_metadata("<meta name=OG:TITLE content=Loud>", lambda reference: reference).title == "Loud"
-    assert read_metadata("<" * 5000 + "title>x", lambda reference: reference) is not None
+    assert parse_metadata(svg, lambda reference: reference).title == "late"
+    assert parse_metadata("<title>one</title><title>two</title>", lambda reference: reference).title == "one"
+    assert parse_metadata("<meta property='og:image' content='x'>", lambda _: None) == PageMetadata()
+    assert parse_metadata("<meta property='og:image' content='y'>", lambda _: "x" * 3000) == PageMetadata()
+    assert parse_metadata("<meta name=OG:TITLE content=Loud>", lambda reference: reference).title == "Loud"
+    assert parse_metadata("<" * 5000 + "title>x", lambda reference: reference) is not None

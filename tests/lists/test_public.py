@@ -10,20 +10,20 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 from sqlalchemy import event, select
 
-from refract.analytics.frames import ENTRY_CLICK, PAGE_VIEW
-from refract.analytics.ingest import Ingester
-from refract.analytics.models import ClickEvent
-from refract.app import Application
-from refract.core.db import count_statements
+from refract.app import WebNode
+from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.models import ClickEvent
+from refract.clicks.spool.format import ENTRY_CLICK, PAGE_VIEW
+from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service as links
-from refract.links.blocking import block_domain, unblock_domain
+from refract.links.safety.blocked_domains import block_domain, unblock_domain
 from refract.links.schemas import LinkPatch
 from refract.lists import service
-from refract.lists.access import Who
-from refract.lists.addresses import look_at
-from refract.node import Node
+from refract.lists.access import ListCaller
+from refract.lists.addresses import check_addresses
+from refract.server.node import ServerNode
 from tests import make
 from tests.client import by_key, on_sqlite
 from tests.links.many import gather_statistics
@@ -89,7 +89,7 @@ async def test_what_is_not_there(client: AsyncClient) -> None:
     assert (await client.post("/reading")).status_code == 405
 
 
-async def test_an_entry_redirects_and_is_counted_and_so_is_the_page(client: AsyncClient, app: Application, rt: Runtime) -> None:
+async def test_an_entry_redirects_and_is_counted_and_so_is_the_page(client: AsyncClient, app: WebNode, rt: Runtime) -> None:
     me = creator()
     found = await published(client, me, "reading", "https://Example.com/ä", B)
     browser = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64)"}
@@ -223,28 +223,28 @@ async def test_our_own_addresses_are_no_entries_unless_a_link_can_be_followed(cl
 def statements(rt: Runtime) -> Iterator[list[str]]:
     """Every question that goes through the pool; the redirect engine counts its own."""
     asked: list[str] = []
-    stop = count_statements(rt.db.reading_engine, lambda statement: asked.append(statement) if statement.startswith("SELECT") else None)
+    stop = count_statements(rt.db.read_engine, lambda statement: asked.append(statement) if statement.startswith("SELECT") else None)
     yield asked
     stop()
 
 
 async def _with_entries(rt: Runtime, ada: User, count: int, slug: str) -> int:
-    who, space = Who(ada.id), make.space(rt)
+    who, space = ListCaller(ada.id), make.space(rt)
     async with rt.db.write() as session:
         made = await make.list_of(session, rt, who, *(f"https://example.com/{number}" for number in range(count)))
-        await service.wish_slug(session, space, who, made.id, slug)
-        await service.publish(session, space, who, made.id)
+        await service.set_draft_slug(session, space, who, made.id, slug)
+        await service.publish_list(session, space, who, made.id)
         return made.id
 
 
 async def test_a_list_page_takes_three_questions_at_any_size(
-    client: AsyncClient, app: Application, rt: Runtime, ada: User, statements: list[str]
+    client: AsyncClient, app: WebNode, rt: Runtime, ada: User, statements: list[str]
 ) -> None:
     small, large = await _with_entries(rt, ada, 5, "small"), await _with_entries(rt, ada, 500, "large")
     async with rt.db.write() as session:
         key = by_key(await make.key(session, rt, ada))
     assert app.engine is not None
-    tiers = app.engine.tiers
+    tiers = app.engine.lookup
     counts: dict[str, set[int]] = {}
     paths = {"page": "/{}", "feed": "/{}.rss", "entry": "/{}/5", "public": "/api/v1/public/lists/{}"}
     for kind, path in paths.items():
@@ -273,10 +273,10 @@ async def test_no_question_about_lists_reads_a_whole_table(client: AsyncClient, 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
         asked.append((statement, parameters))
 
-    event.listen(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
+    event.listen(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
     for path in ("/list-1", "/list-1/7", "/api/v1/public/lists/list-2?edition=1"):
         assert (await client.get(path)).status_code in (200, 302)
-    event.remove(rt.db.reading_engine.sync_engine, "before_cursor_execute", note)
+    event.remove(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
     big = [(statement, parameters) for statement, parameters in asked if "list_entries" in statement]
 
     assert big
@@ -289,7 +289,7 @@ async def test_no_question_about_lists_reads_a_whole_table(client: AsyncClient, 
 @on_sqlite
 async def test_a_node_that_only_redirects_shows_lists_as_well(client: AsyncClient, rt: Runtime) -> None:
     await published(client, creator(), "reading", A)
-    alone = Node(rt)
+    alone = ServerNode(rt)
     assert alone.engine is not None
     async with AsyncClient(transport=ASGITransport(alone), base_url="http://go.test") as other:
         page, entry, feed = [await other.get(path, headers=HTML) for path in ("/reading", "/reading/1", "/reading.json")]
@@ -300,13 +300,13 @@ async def test_a_node_that_only_redirects_shows_lists_as_well(client: AsyncClien
 
 async def test_a_host_that_imitates_another_is_shown_in_ascii_everywhere(client: AsyncClient, rt: Runtime, ada: User) -> None:
     """The finding: the page showed `pаypal.com` (with a Cyrillic а) in its own letters, under any title."""
-    (address,) = await look_at(rt, ["https://pаypal.com/login"])
-    assert isinstance(address, service.Address)
+    (address,) = await check_addresses(rt, ["https://pаypal.com/login"])
+    assert isinstance(address, service.CheckedAddress)
     async with rt.db.write() as session:
-        maker = Who(ada.id)
+        maker = ListCaller(ada.id)
         made = await make.list_of(session, rt, maker, title="Payments")
         await service.add_entries(session, make.space(rt), maker, made.id, [address])
-        slug = (await service.publish(session, make.space(rt), maker, made.id)).slug
+        slug = (await service.publish_list(session, make.space(rt), maker, made.id)).slug
     for path in ("", ".rss", ".json", ".md", "/1"):
         text = (await client.get(f"/{slug}{path}", headers={"Accept": "text/html"})).text
         assert "xn--pypal-4ve.com" in text, path

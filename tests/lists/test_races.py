@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 
 from sqlalchemy import select
 
-from refract.core.db import Database, WriteSession
+from refract.core.db.session import Database, WriteSession
 from refract.core.errors import RefractError, StoreBusy
-from refract.core.ids import Snowflakes
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.lists import service
-from refract.lists.access import Who
+from refract.lists.access import ListCaller
 from refract.lists.errors import EntryNotFound, OrderMismatch
 from refract.lists.models import LinkList, ListAction, ListEntry
 from refract.names.errors import SlugTaken
@@ -32,7 +32,9 @@ A = "https://example.com/a"
 async def processes(rt: Runtime, count: int) -> AsyncIterator[list[Runtime]]:
     """Each with a connection pool and a worker id of its own, as if it were a process of its own."""
     own = [
-        Runtime(settings=rt.settings, db=Database(rt.settings), clock=rt.clock, ids=Snowflakes(100 + number, rt.clock), secret=rt.secret)
+        Runtime(
+            settings=rt.settings, db=Database(rt.settings), clock=rt.clock, ids=SnowflakeGenerator(100 + number, rt.clock), secret=rt.secret
+        )
         for number in range(count)
     ]
     try:
@@ -62,13 +64,13 @@ async def test_two_publish_the_same_slug_and_one_wins(rt: Runtime, ada: User) ->
             drafts = []
             for number in range(PUBLISHERS):
                 async with rt.db.write() as session:
-                    who = Who(ada.id) if number % 2 else Who(creator=f"{turn}-{number}")
+                    who = ListCaller(ada.id) if number % 2 else ListCaller(creator=f"{turn}-{number}")
                     made = await make.list_of(session, rt, who, A)
-                    await service.wish_slug(session, make.space(rt), who, made.id, f"reading-{turn}")
+                    await service.set_draft_slug(session, make.space(rt), who, made.id, f"reading-{turn}")
                     drafts.append((who, made.id))
 
-            def publish(one: Runtime, who: Who, list_id: int) -> Awaitable[str]:
-                return _until_done(one, lambda session: service.publish(session, make.space(one), who, list_id))
+            def publish(one: Runtime, who: ListCaller, list_id: int) -> Awaitable[str]:
+                return _until_done(one, lambda session: service.publish_list(session, make.space(one), who, list_id))
 
             results = await asyncio.gather(*(publish(one, *draft) for one, draft in zip(own, drafts, strict=True)))
             assert sorted(results) == sorted(["done"] + [SlugTaken.__name__] * (PUBLISHERS - 1))
@@ -85,23 +87,23 @@ async def test_two_publish_the_same_slug_and_one_wins(rt: Runtime, ada: User) ->
 
 
 async def test_a_publisher_that_lost_may_retry_under_another_name(rt: Runtime, ada: User) -> None:
-    space, who = make.space(rt), Who(ada.id)
+    space, who = make.space(rt), ListCaller(ada.id)
     async with rt.db.write() as session:
         first, second = await make.list_of(session, rt, who, A), await make.list_of(session, rt, who, A)
         for one in (first, second):
-            await service.wish_slug(session, space, who, one.id, "reading")
+            await service.set_draft_slug(session, space, who, one.id, "reading")
     results = await asyncio.gather(
-        *(_until_done(rt, lambda session, one=one: service.publish(session, space, who, one.id)) for one in (first, second))  # type: ignore[misc]
+        *(_until_done(rt, lambda session, one=one: service.publish_list(session, space, who, one.id)) for one in (first, second))  # type: ignore[misc]
     )
     assert sorted(results) == ["SlugTaken", "done"]
     loser = first if results[0] == "SlugTaken" else second
 
     async with rt.db.write() as session:
-        await service.wish_slug(session, space, who, loser.id, "reading-2")
-        assert (await service.publish(session, space, who, loser.id)).slug == "reading-2"
+        await service.set_draft_slug(session, space, who, loser.id, "reading-2")
+        assert (await service.publish_list(session, space, who, loser.id)).slug == "reading-2"
 
 
-async def _busy_client(rt: Runtime, who: Who, list_id: int, dice: random.Random) -> None:
+async def _busy_client(rt: Runtime, who: ListCaller, list_id: int, dice: random.Random) -> None:
     for _ in range(STEPS):
         async with rt.db.read() as session:
             ids = list(await session.scalars(select(ListEntry.id).where(ListEntry.list_id == list_id).order_by(ListEntry.position)))
@@ -117,9 +119,9 @@ async def _busy_client(rt: Runtime, who: Who, list_id: int, dice: random.Random)
                 case "remove":
                     await service.remove_entry(session, who, list_id, chosen, now)
                 case "reorder":
-                    await service.reorder(session, who, list_id, shuffled, now)
+                    await service.reorder_entries(session, who, list_id, shuffled, now)
                 case "shift":
-                    await service.shift_entry(session, who, list_id, chosen, dice.choice([-1, 1]), now)
+                    await service.move_entry(session, who, list_id, chosen, dice.choice([-1, 1]), now)
 
         assert await _until_done(rt, step) in ("done", EntryNotFound.__name__, OrderMismatch.__name__)
 
@@ -127,7 +129,7 @@ async def _busy_client(rt: Runtime, who: Who, list_id: int, dice: random.Random)
 async def test_eight_clients_add_remove_and_reorder(rt: Runtime, ada: User) -> None:
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
-    who = Who(ada.id)
+    who = ListCaller(ada.id)
     async with rt.db.write() as session:
         made = await make.list_of(session, rt, who, *(f"https://example.com/{number}" for number in range(6)))
     async with processes(rt, CLIENTS) as own:
@@ -140,17 +142,17 @@ async def test_eight_clients_add_remove_and_reorder(rt: Runtime, ada: User) -> N
 
 async def test_two_editions_published_at_once_come_one_after_the_other(rt: Runtime, ada: User) -> None:
     """Both drafts of one list: each takes the name over, and the numbers do not repeat."""
-    space, who = make.space(rt), Who(ada.id)
+    space, who = make.space(rt), ListCaller(ada.id)
     async with rt.db.write() as session:
         first = await make.list_of(session, rt, who, A)
-        await service.publish(session, space, who, first.id)
+        await service.publish_list(session, space, who, first.id)
         drafts = [await make.list_of(session, rt, who, A) for _ in range(4)]
         for draft in drafts:  # as old databases may have them: the service begins one at a time
             draft.family_id, draft.slug = first.id, first.slug
     async with processes(rt, len(drafts)) as own:
         results = await asyncio.gather(
             *(
-                _until_done(one, lambda session, one=one, draft=draft: service.publish(session, make.space(one), who, draft.id))  # type: ignore[misc]
+                _until_done(one, lambda session, one=one, draft=draft: service.publish_list(session, make.space(one), who, draft.id))  # type: ignore[misc]
                 for one, draft in zip(own, drafts, strict=True)
             )
         )

@@ -12,15 +12,15 @@ from sqlalchemy import inspect, text
 
 from proofs.harness.versions import Version, next_version
 from refract import migrations
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.migrations.losses import rehearse_downgrade
-from refract.migrations.state import SchemaTooNew
+from refract.migrations.schema_state import SchemaTooNew
 from tests import make
 from tests.serving import refract
 
-BEFORE = migrations.revisions()[-2]
+BEFORE = migrations.list_revisions()[-2]
 
 
 async def _set_revision(rt: Runtime, revision: str) -> None:
@@ -83,8 +83,8 @@ async def test_what_going_back_loses_is_what_is_lost(tmp_path: Path) -> None:
     db = Database(Settings(data_dir=tmp_path))
     await migrations.upgrade(db)
     before = await tables()
-    for path in sorted((migrations.HERE / "versions").glob("[0-9]*.py"), reverse=True):
-        older = [revision for revision in migrations.revisions() if revision < path.stem[:4]]
+    for path in sorted((migrations.MIGRATIONS_DIR / "versions").glob("[0-9]*.py"), reverse=True):
+        older = [revision for revision in migrations.list_revisions() if revision < path.stem[:4]]
         await migrations.downgrade(db, older[-1] if older else "base")
         after = await tables()
         gone: set[tuple[str, str | None]] = {(name, None) for name in before.keys() - after.keys()}

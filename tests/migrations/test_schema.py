@@ -30,7 +30,7 @@ async def test_migrated_schema_equals_the_models(rt: Runtime) -> None:
 
 
 async def test_every_revision_goes_down_and_up_again(rt: Runtime) -> None:
-    numbers = sorted(path.stem[:4] for path in (migrations.HERE / "versions").glob("[0-9]*.py"))
+    numbers = sorted(path.stem[:4] for path in (migrations.MIGRATIONS_DIR / "versions").glob("[0-9]*.py"))
     for number in [*reversed(numbers[:-1]), "base"]:
         await migrations.downgrade(rt.db, number)
     async with rt.db.engine.connect() as connection:

@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refract.core.ids import MAX_ID, decode, encode
-from refract.core.text import fold
+from refract.core.ids import MAX_ID, decode_base62, encode_base62
+from refract.core.text import fold_text
 from refract.names.errors import InvalidSlug, SlugReserved
 from refract.names.grammar import (
     KEPT_WORDS,
     RESERVED_KEYS,
     ROUTE_WORDS,
     SIGN_IN_WORDS,
-    check,
+    find_spellings,
     is_reserved,
     is_sensitive_name,
     name_key,
-    spellings,
+    validate_name,
 )
-from refract.names.models import Kind
+from refract.names.models import NameTarget
 
 SPECIFIED_WORDS = (
     "admin", "api", "app", "auth", "dashboard", "docs", "help", "health", "login", "logout", "register", "signup", "settings", "status",
@@ -39,7 +39,7 @@ def test_names_are_compared_without_case_and_with_underscore_as_hyphen(same: str
 
 @pytest.mark.parametrize("name", ["a", "7", "a" * 50, "A-b_C", "x-", "9_9", "u-foo", "api2", "not-admin"])
 def test_seed_003_link_names_have_1_to_50_letters_digits_hyphens_and_underscores(name: str) -> None:
-    assert check(name, Kind.LINK) == name_key(name)
+    assert validate_name(name, NameTarget.LINK) == name_key(name)
 
 
 @pytest.mark.parametrize(
@@ -65,19 +65,19 @@ def test_seed_003_link_names_have_1_to_50_letters_digits_hyphens_and_underscores
 )
 def test_a_refused_link_name_says_why(name: str, why: str) -> None:
     with pytest.raises(InvalidSlug) as refused:
-        check(name, Kind.LINK)
+        validate_name(name, NameTarget.LINK)
     assert why in refused.value.message
 
 
 @pytest.mark.parametrize("name", ["abc", "a" * 40, "my-list-2", "1st"])
 def test_list_names_have_3_to_40_lower_case_characters(name: str) -> None:
-    assert check(name, Kind.LIST) == name
+    assert validate_name(name, NameTarget.LIST) == name
 
 
 @pytest.mark.parametrize("name", ["ab", "a" * 41, "Abc", "a_b", "-abc", "a.b.c", "äbc"])
 def test_a_refused_list_name_says_why(name: str) -> None:
     with pytest.raises(InvalidSlug) as refused:
-        check(name, Kind.LIST)
+        validate_name(name, NameTarget.LIST)
     assert refused.value.code == "INVALID_SLUG"
 
 
@@ -103,12 +103,12 @@ def _variants(word: str) -> set[str]:
 
 
 @pytest.mark.parametrize("word", sorted(ROUTE_WORDS | KEPT_WORDS))
-@pytest.mark.parametrize("kind", list(Kind))
-def test_no_spelling_of_a_router_word_can_be_taken(word: str, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(NameTarget))
+def test_no_spelling_of_a_router_word_can_be_taken(word: str, kind: NameTarget) -> None:
     """The name corpus: whatever spelling gets through is compared as some other name than the word."""
     for variant in _variants(word):
         try:
-            key = check(variant, kind)
+            key = validate_name(variant, kind)
         except (InvalidSlug, SlugReserved):
             continue
         assert key not in RESERVED_KEYS
@@ -118,12 +118,12 @@ def test_no_spelling_of_a_router_word_can_be_taken(word: str, kind: Kind) -> Non
 @pytest.mark.parametrize("word", ["Admin", "API", "app", "LINKS", "U", "Robots.TXT", "OPENSEARCH.XML"])
 def test_seed_001_reserved_words_are_refused_in_any_case(word: str) -> None:
     with pytest.raises(SlugReserved):
-        check(word, Kind.LINK)
+        validate_name(word, NameTarget.LINK)
 
 
 def test_seed_002_only_whole_words_are_reserved() -> None:
-    assert check("u-foo", Kind.LINK) == "u-foo"
-    assert check("apis", Kind.LINK) == "apis"
+    assert validate_name("u-foo", NameTarget.LINK) == "u-foo"
+    assert validate_name("apis", NameTarget.LINK) == "apis"
 
 
 def test_every_word_of_the_specification_is_reserved_in_any_spelling() -> None:
@@ -134,59 +134,59 @@ def test_every_word_of_the_specification_is_reserved_in_any_spelling() -> None:
 
 def test_folding_twice_changes_nothing_for_every_character() -> None:
     characters = (chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point <= 0xDFFF)
-    assert [character for character in characters if fold(fold(character)) != fold(character)] == []
+    assert [character for character in characters if fold_text(fold_text(character)) != fold_text(character)] == []
 
 
 @given(st.text(max_size=20))
 def test_folding_twice_changes_nothing(text: str) -> None:
-    assert fold(fold(text)) == fold(text)
+    assert fold_text(fold_text(text)) == fold_text(text)
 
 
 def test_a_refused_name_is_shown_without_characters_that_upset_a_terminal() -> None:
     with pytest.raises(InvalidSlug) as refused:
-        check("\x1b[31m" + "x" * 100, Kind.LINK)
+        validate_name("\x1b[31m" + "x" * 100, NameTarget.LINK)
     assert "\x1b" not in refused.value.message
     assert len(refused.value.message) < 200
 
 
 @given(st.integers(0, MAX_ID))
 def test_every_code_is_among_the_spellings_of_its_folded_form(number: int) -> None:
-    code = encode(number)
-    assert number in spellings(code.lower(), 0, MAX_ID)
-    assert spellings(code.lower(), number, number) == [number]
+    code = encode_base62(number)
+    assert number in find_spellings(code.lower(), 0, MAX_ID)
+    assert find_spellings(code.lower(), number, number) == [number]
 
 
 @given(st.text(alphabet="0aAbZ1z", min_size=1, max_size=6), st.integers(0, 62**6), st.integers(0, 62**6))
 def test_spellings_are_exactly_the_ids_whose_folded_code_is_the_key(text: str, low: int, high: int) -> None:
     key = text.lower()
     expected = sorted(number for number in _all_spellings(key) if low <= number <= high)
-    assert spellings(key, low, high) == expected
+    assert find_spellings(key, low, high) == expected
 
 
 def _all_spellings(key: str) -> set[int]:
-    found = {decode("".join(letters)) for letters in product(*((c.lower(), c.upper()) for c in key))}
+    found = {decode_base62("".join(letters)) for letters in product(*((c.lower(), c.upper()) for c in key))}
     return {number for number in found if number is not None}
 
 
 def test_there_are_at_most_2048_spellings_and_none_beyond_63_bits() -> None:
-    assert len(spellings("abcdefghij", 0, MAX_ID)) == 1024
-    assert len(spellings("aaaaaaaaaaa", 0, MAX_ID)) <= 2048
-    assert spellings("zzzzzzzzzzz", 0, MAX_ID) == []
-    assert spellings("a-b", 0, MAX_ID) == []
-    assert spellings("a" * 12, 0, MAX_ID) == []
-    assert spellings("0ab", 0, MAX_ID) == []
+    assert len(find_spellings("abcdefghij", 0, MAX_ID)) == 1024
+    assert len(find_spellings("aaaaaaaaaaa", 0, MAX_ID)) <= 2048
+    assert find_spellings("zzzzzzzzzzz", 0, MAX_ID) == []
+    assert find_spellings("a-b", 0, MAX_ID) == []
+    assert find_spellings("a" * 12, 0, MAX_ID) == []
+    assert find_spellings("0ab", 0, MAX_ID) == []
 
 
 def test_seed_001_the_code_of_the_seeds_example_id_is_right() -> None:
-    assert encode(123456789012345678) == "97qS0b7N2m"
-    assert 123456789012345678 in spellings("97qs0b7n2m", 0, MAX_ID)
+    assert encode_base62(123456789012345678) == "97qS0b7N2m"
+    assert 123456789012345678 in find_spellings("97qs0b7n2m", 0, MAX_ID)
 
 
 @pytest.mark.parametrize("word", ["rest", "Rest", *SIGN_IN_WORDS, "SignIn", "Sign_In"])
 def test_nobody_is_given_a_name_that_reads_like_our_own_pages(word: str) -> None:
     """Security finding 2: `signin` and `sign-in` were free for everybody."""
     with pytest.raises(SlugReserved):
-        check(word, Kind.LINK)
+        validate_name(word, NameTarget.LINK)
 
 
 @pytest.mark.parametrize(
@@ -208,4 +208,4 @@ def test_ordinary_names_are_not_sensitive(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["vpn", "careers", "password-reset"])
 def test_people_with_an_account_may_use_sensitive_names(name: str) -> None:
-    assert check(name, Kind.LINK) == name
+    assert validate_name(name, NameTarget.LINK) == name

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.errors import InvalidStateTransition, RefractError
-from refract.core.ids import decode, encode
+from refract.core.ids import decode_base62, encode_base62
 from refract.links import queries, service
-from refract.links.access import Who
+from refract.links.access import LinkCaller
 from refract.links.errors import NameNotFound
-from refract.names import near
 from refract.names import service as names
+from refract.names import similarity
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
-from refract.names.models import Kind
+from refract.names.models import NameTarget
 from tests import make
 from tests.machine import Machine, run_machine
 
@@ -43,21 +43,21 @@ class TheNamespace(Machine):
                 self.ada = await make.person(session, self.rt, "ada")
 
         self.run(people())
-        self.held: dict[str, tuple[Kind, int, str]] = {}
+        self.held: dict[str, tuple[NameTarget, int, str]] = {}
         self.links: dict[int, bool] = {}  # id, and whether it is deleted
         self.deleted_at: dict[int, Any] = {}
         self.purged: list[int] = []
 
     @property
-    def who(self) -> Who:
-        return Who(self.ada.id)
+    def who(self) -> LinkCaller:
+        return LinkCaller(self.ada.id)
 
-    def _wrong(self, name: str, kind: Kind) -> type[RefractError] | None:
+    def _wrong(self, name: str, kind: NameTarget) -> type[RefractError] | None:
         """What is wrong with wishing for a name, in the order in which it is noticed."""
         if key_of(name) in ("api", "admin"):
             return SlugReserved
         good = name.replace("_", "-").replace("-", "").isalnum() and name[0].isalnum()
-        if kind is Kind.LIST:
+        if kind is NameTarget.LIST:
             good = good and "_" not in name and name == name.lower() and 3 <= len(name) <= 40
         if not good:
             return InvalidSlug
@@ -80,44 +80,44 @@ class TheNamespace(Machine):
         async def call(session: WriteSession) -> None:
             made.append((await make.link(session, self.rt, self.ada, names=wished, visibility="public")).id)
 
-        malformed = [wrong for name in wished if (wrong := self._wrong(name, Kind.LINK)) not in (None, SlugTaken)]
+        malformed = [wrong for name in wished if (wrong := self._wrong(name, NameTarget.LINK)) not in (None, SlugTaken)]
         expected = malformed[0] if malformed else SlugTaken if any(key_of(name) in self.held for name in wished) else None
         assert self._try(call) == expected
         self.clock.advance(1)
         if made:
             self.links[made[0]] = False
             for name in wished:
-                self.held.setdefault(key_of(name), (Kind.LINK, made[0], name))
+                self.held.setdefault(key_of(name), (NameTarget.LINK, made[0], name))
 
     @rule(number=st.integers(1, 3), name=WORDS)
     def publish_a_list(self, number: int, name: str) -> None:
         space = make.space(self.rt)
-        expected = self._wrong(name, Kind.LIST)
-        if expected is SlugTaken and self.held[key_of(name)][:2] == (Kind.LIST, number):
+        expected = self._wrong(name, NameTarget.LIST)
+        if expected is SlugTaken and self.held[key_of(name)][:2] == (NameTarget.LIST, number):
             return
-        assert self._try(lambda session: names.claim_for(session, space, Kind.LIST, number, [name])) == expected
+        assert self._try(lambda session: names.claim_names_for(session, space, NameTarget.LIST, number, [name])) == expected
         if expected is None:
-            self.held[key_of(name)] = (Kind.LIST, number, name)
+            self.held[key_of(name)] = (NameTarget.LIST, number, name)
 
     @rule(number=st.integers(1, 3))
     def delete_a_list(self, number: int) -> None:
-        assert self._try(lambda session: names.release(session, Kind.LIST, number)) is None
-        self.held = {key: holder for key, holder in self.held.items() if holder[:2] != (Kind.LIST, number)}
+        assert self._try(lambda session: names.release_names(session, NameTarget.LIST, number)) is None
+        self.held = {key: holder for key, holder in self.held.items() if holder[:2] != (NameTarget.LIST, number)}
 
     @precondition(lambda self: self.links)
     @rule(choice=st.integers(0, 9), name=WORDS)
     def add_name(self, choice: int, name: str) -> None:
         link = self._link(choice)
-        expected = InvalidStateTransition if self.links[link] else self._wrong(name, Kind.LINK)
+        expected = InvalidStateTransition if self.links[link] else self._wrong(name, NameTarget.LINK)
         assert self._try(lambda session: service.add_name(session, make.space(self.rt), self.who, link, name)) == expected
         if expected is None:
-            self.held[key_of(name)] = (Kind.LINK, link, name)
+            self.held[key_of(name)] = (NameTarget.LINK, link, name)
 
     @precondition(lambda self: self.links)
     @rule(choice=st.integers(0, 9), name=WORDS)
     def release_name(self, choice: int, name: str) -> None:
         link = self._link(choice)
-        has = self.held.get(key_of(name), (None, None, ""))[:2] == (Kind.LINK, link)
+        has = self.held.get(key_of(name), (None, None, ""))[:2] == (NameTarget.LINK, link)
         refused = self._try(lambda session: service.release_name(session, make.space(self.rt), self.who, link, name))
         assert refused == (None if has else NameNotFound)
         if has:
@@ -140,28 +140,28 @@ class TheNamespace(Machine):
         self.purged += gone
         for link in gone:
             del self.links[link], self.deleted_at[link]
-        self.held = {key: holder for key, holder in self.held.items() if holder[0] is not Kind.LINK or holder[1] not in gone}
+        self.held = {key: holder for key, holder in self.held.items() if holder[0] is not NameTarget.LINK or holder[1] not in gone}
 
     @precondition(lambda self: self.links)
     @rule(choice=st.integers(0, 9), twist=st.sampled_from([str, str.lower, str.upper]))
     def wish_for_a_code(self, choice: int, twist: Callable[[str], str]) -> None:
         """No spelling of a code that is in use can be taken."""
         self.clock.advance(DAY)
-        code = twist(encode(self._link(choice)))
+        code = twist(encode_base62(self._link(choice)))
         assert self._try(lambda session: make.link(session, self.rt, self.ada, name=code)) is SlugTaken
 
     @rule(typed=WORDS, mark=st.sampled_from(["", ".", "!)", ","]))
     def ask(self, typed: str, mark: str) -> None:
         async def look() -> tuple[Any, bool, list[str]]:
             async with self.rt.db.read() as session:
-                found = await queries.resolve(session, typed + mark)
-                free = await names.availability(session, make.space(self.rt), typed, Kind.LINK)
-                return found, free.available, await queries.did_you_mean(session, typed, Who(0), self.clock.now())
+                found = await queries.resolve_name(session, typed + mark)
+                free = await names.check_availability(session, make.space(self.rt), typed, NameTarget.LINK)
+                return found, free.available, await queries.suggest_similar_names(session, typed, LinkCaller(0), self.clock.now())
 
         found, available, meant = self.run(look())
         holder = self.held.get(key_of(typed))
         assert (None if found is None else (found.kind, found.target_id)) == (holder[:2] if holder else None)
-        assert available == (self._wrong(typed, Kind.LINK) is None)
+        assert available == (self._wrong(typed, NameTarget.LINK) is None)
         assert meant == self._meant(key_of(typed))
 
     def _meant(self, key: str) -> list[str]:
@@ -170,8 +170,13 @@ class TheNamespace(Machine):
             return []
         near_ones = []
         for other, (kind, target, name) in self.held.items():
-            edits = near.distance(key, other)
-            if other != key and edits is not None and edits < max(len(key), len(other)) and not (kind is Kind.LINK and self.links[target]):
+            edits = similarity.edit_distance(key, other)
+            if (
+                other != key
+                and edits is not None
+                and edits < max(len(key), len(other))
+                and not (kind is NameTarget.LINK and self.links[target])
+            ):
                 near_ones.append((edits, other, name))
         return [name for _, _, name in sorted(near_ones)[:3]]
 
@@ -183,18 +188,18 @@ class TheNamespace(Machine):
     async def _compare(self) -> None:
         async with self.rt.db.read() as session:
             for link in self.links:
-                found = await queries.resolve(session, encode(link))
+                found = await queries.resolve_name(session, encode_base62(link))
                 assert found is not None
                 assert (found.target_id, found.how) == (link, "code")
             for link in self.purged:
-                assert await queries.resolve(session, encode(link)) is None
+                assert await queries.resolve_name(session, encode_base62(link)) is None
             for key, (kind, target, name) in self.held.items():
-                found = await queries.resolve(session, key)
+                found = await queries.resolve_name(session, key)
                 assert found is not None
                 assert (found.kind, found.target_id, found.how) == (kind, target, "name")
-                assert decode(key) not in self.links
-                if kind is Kind.LINK:
-                    assert name in (await queries.card_of(session, found.link)).names if found.link else False
+                assert decode_base62(key) not in self.links
+                if kind is NameTarget.LINK:
+                    assert name in (await queries.load_card(session, found.link)).names if found.link else False
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from sqlalchemy import select
 
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.errors import StoreBusy
-from refract.core.ids import Snowflakes
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links.models import Link, LinkOwner
@@ -39,7 +39,9 @@ async def _claim(rt: Runtime, ada: User, names: list[str], start: asyncio.Event)
 async def test_exactly_one_claimer_wins_a_name(rt: Runtime, ada: User, order: str) -> None:
     """Each claimer has a connection pool and a worker id of its own, as if it were a process of its own."""
     own = [
-        Runtime(settings=rt.settings, db=Database(rt.settings), clock=rt.clock, ids=Snowflakes(100 + number, rt.clock), secret=rt.secret)
+        Runtime(
+            settings=rt.settings, db=Database(rt.settings), clock=rt.clock, ids=SnowflakeGenerator(100 + number, rt.clock), secret=rt.secret
+        )
         for number in range(CLAIMERS)
     ]
     try:

@@ -13,15 +13,14 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from refract.analytics.frames import Click
-from refract.analytics.spool import Spool
-from refract.analytics.spool_reader import Position, look_at, read_batch
-from refract.core.address import TrustedProxies
-from refract.redirect import answer
-from refract.redirect.lane import Lane
-from refract.redirect.table import Entry, Table
-from refract.redirect.traffic import Traffic
-from refract.web.connections import STATE, Limits
+from refract.clicks.spool.format import Click
+from refract.clicks.spool.reader import SpoolPosition, inspect_spool, read_batch
+from refract.clicks.spool.writer import SpoolWriter
+from refract.core.ip_addresses import TrustedProxies
+from refract.redirect import responses
+from refract.redirect.cache import CachedRedirect, RedirectCache
+from refract.redirect.protocol import Lane, RedirectConnections
+from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits
 from tests.people import ada, bob
 
 __all__ = ["ada", "bob"]
@@ -95,24 +94,24 @@ class Client:
 
 
 class Station:
-    def __init__(self, root: Path, protocol: type[HttpToolsProtocol], networks: TrustedProxies, limits: Limits) -> None:
-        self.spool = Spool(root, node="test")
-        self.table = Table(100)
-        self.traffic = Traffic(self.table, self.spool, proxies=networks, limits=limits)
+    def __init__(self, root: Path, protocol: type[HttpToolsProtocol], networks: TrustedProxies, limits: ConnectionLimits) -> None:
+        self.spool = SpoolWriter(root, node="test")
+        self.table = RedirectCache(100)
+        self.traffic = RedirectConnections(self.table, self.spool, proxies=networks, limits=limits)
         self.traffic.turn.ending = ENDING
         self.state = ServerState()
         config = Config(application, ws="none", lifespan="off", proxy_headers=False, log_config=None, access_log=False)
         config.load()
-        self.make = lambda: protocol(config, self.state, {STATE: self.traffic}, asyncio.get_running_loop())
+        self.make = lambda: protocol(config, self.state, {CONNECTIONS_STATE_KEY: self.traffic}, asyncio.get_running_loop())
         self.port = 0
         self.clients: list[Client] = []
 
     @staticmethod
-    def entry(number: int, **more: Any) -> Entry:
+    def entry(number: int, **more: Any) -> CachedRedirect:
         status = more.pop("status", 302)
-        return Entry(number, 1, answer.head(status, b"https://example.com/%d" % number), **more)
+        return CachedRedirect(number, 1, responses.build_head(status, b"https://example.com/%d" % number), **more)
 
-    def fill(self, path: bytes, what: Entry) -> None:
+    def fill(self, path: bytes, what: CachedRedirect) -> None:
         assert self.table.fill(path, what, self.table.now())
 
     @property
@@ -125,7 +124,7 @@ class Station:
         return client
 
     def clicks(self) -> list[Click]:
-        state, position, got = look_at(self.spool.directory), Position(), []
+        state, position, got = inspect_spool(self.spool.directory), SpoolPosition(), []
         while (batch := read_batch(state, position, 1 << 20)).next != position:
             got += batch.clicks
             position = batch.next
@@ -144,9 +143,9 @@ def run(request: pytest.FixtureRequest) -> Iterator[Callable[[Awaitable[None]], 
 def station(tmp_path: Path) -> Callable[..., Any]:
     @asynccontextmanager
     async def open_station(
-        protocol: type[HttpToolsProtocol] = Lane, networks: TrustedProxies | None = None, limits: Limits | None = None
+        protocol: type[HttpToolsProtocol] = Lane, networks: TrustedProxies | None = None, limits: ConnectionLimits | None = None
     ) -> Any:
-        here = Station(tmp_path / "spool", protocol, networks or TrustedProxies(), limits or Limits())
+        here = Station(tmp_path / "spool", protocol, networks or TrustedProxies(), limits or ConnectionLimits())
         server = await asyncio.get_running_loop().create_server(here.make, "127.0.0.1", 0)
         here.port = server.sockets[0].getsockname()[1]
         try:

@@ -9,19 +9,19 @@ from typing import Any
 import httpx
 import uvicorn
 
-from refract.analytics.frames import Click
-from refract.analytics.spool_reader import Position, look_at, read_batch
-from refract.cli.server import GracefulServer
-from refract.core.direct import Direct, Row
+from refract.clicks.spool.format import Click
+from refract.clicks.spool.reader import SpoolPosition, inspect_spool, read_batch
+from refract.core.db.raw import RawReader, RawRow
 from refract.core.runtime import Runtime
-from refract.node import Node
-from refract.redirect.engine import Engine
+from refract.redirect.engine import RedirectEngine
+from refract.server.node import ServerNode
+from refract.server.uvicorn import GracefulServer
 
 
 class Counting:
     """A reader that remembers what it was asked, and can be made to wait."""
 
-    def __init__(self, inner: Direct) -> None:
+    def __init__(self, inner: RawReader) -> None:
         self.inner = inner
         self.asked: list[tuple[object, ...]] = []
         self.gate = asyncio.Event()
@@ -30,10 +30,10 @@ class Counting:
         self.after.set()
         self.read = asyncio.Event()
 
-    async def rows(self, statement: str, *values: object) -> Sequence[Row]:
+    async def rows(self, statement: str, *values: object) -> Sequence[RawRow]:
         self.asked.append(values)
         await self.gate.wait()
-        found = await self.inner.rows(statement, *values)
+        found = await self.inner.fetch_rows(statement, *values)
         self.read.set()
         await self.after.wait()
         return found
@@ -47,10 +47,10 @@ class Place:
 
     def __init__(self, rt: Runtime) -> None:
         self.rt = rt
-        self.node = Node(rt)
+        self.node = ServerNode(rt)
         assert self.node.engine is not None
-        self.engine: Engine = self.node.engine
-        database = self.engine.tiers._database
+        self.engine: RedirectEngine = self.node.engine
+        database = self.engine.lookup._database
         self.reader = database._reader = Counting(database._reader)
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app=self.node), base_url="http://go.test")
 
@@ -60,10 +60,10 @@ class Place:
 
     @property
     def cached(self) -> set[bytes]:
-        return set(self.engine.table.paths)
+        return set(self.engine.cache.paths)
 
     def clicks(self) -> list[Click]:
-        state, position, got = look_at(self.engine.spool.directory), Position(), []
+        state, position, got = inspect_spool(self.engine.spool.directory), SpoolPosition(), []
         while (batch := read_batch(state, position, 1 << 20)).next != position:
             got += batch.clicks
             position = batch.next
@@ -78,7 +78,7 @@ class Place:
         listener.setblocking(False)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         config = uvicorn.Config(
-            self.node, http=self.node.protocol, ws="none", lifespan="off", log_config=None, proxy_headers=False, server_header=False
+            self.node, http=self.node.protocol_class, ws="none", lifespan="off", log_config=None, proxy_headers=False, server_header=False
         )
         server = GracefulServer(config, self.node)
         accepting = asyncio.Event()
@@ -103,10 +103,10 @@ async def open_place(rt: Runtime, *, listening: bool = False) -> AsyncIterator[P
     place = Place(rt)
     try:
         if listening:
-            async with place.engine.running():
+            async with place.engine.run():
                 yield place
         else:
-            await place.engine.bus.look()
+            await place.engine.invalidator.poll()
             rt.clock.advance(1)  # type: ignore[attr-defined]  # a test's clock
             yield place
     finally:

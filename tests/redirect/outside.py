@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from sqlalchemy import select
 
-from refract.core.db import WriteSession
-from refract.core.ids import encode
-from refract.core.runtime import Runtime, running
-from refract.core.settings import Settings
+from refract.core.db.session import WriteSession
+from refract.core.ids import encode_base62
+from refract.core.runtime import Runtime, open_runtime
+from refract.core.settings.model import Settings
 from refract.identity.models import User
 from refract.links.models import Link, LinkTotals
 from tests import make
@@ -27,7 +27,7 @@ class Outside:
 
     def run(self, work: Callable[[Runtime], Awaitable[Result]]) -> Result:
         async def go() -> Result:
-            async with running(self._settings) as rt:
+            async with open_runtime(self._settings) as rt:
                 return await work(rt)
 
         return asyncio.run(go())
@@ -59,4 +59,4 @@ class Outside:
 
     @staticmethod
     def code(link_id: int) -> str:
-        return encode(link_id)
+        return encode_base62(link_id)

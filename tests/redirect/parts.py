@@ -14,8 +14,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
 from refract.identity.models import User
-from refract.links.templates import read_template
-from refract.redirect.resolve import Found, Visitor
+from refract.links.golinks.template import parse_template
+from refract.redirect.resolver import RedirectTarget, SignedInUser
 
 
 @dataclass(frozen=True)
@@ -28,31 +28,31 @@ def person(user_id: int, *, is_admin: bool = False) -> Person:
     return Person(User(id=user_id), is_admin)
 
 
-def link(name: str, destination: str, **facts: Any) -> Found:
-    return Found(kind="link", id=facts.pop("id", 1), name=name, template=read_template(destination), **facts)
+def link(name: str, destination: str, **facts: Any) -> RedirectTarget:
+    return RedirectTarget(kind="link", id=facts.pop("id", 1), name=name, template=parse_template(destination), **facts)
 
 
 @dataclass
 class MemoryLookup:
     """Names compared as names are; who may open a secure link is a set of user ids."""
 
-    names: dict[str, Found] = field(default_factory=dict)
+    names: dict[str, RedirectTarget] = field(default_factory=dict)
     allowed: set[int] = field(default_factory=set)
     near: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     suggested_to: list[int | None] = field(default_factory=list)
 
-    def add(self, *found: Found) -> None:
+    def add(self, *found: RedirectTarget) -> None:
         self.names |= {one.name.lower().replace("_", "-"): one for one in found}
 
-    async def find(self, text: str) -> Found | None:
+    async def find(self, text: str) -> RedirectTarget | None:
         self.asked.append(text)
         return self.names.get(text.lower().replace("_", "-"))
 
-    async def may_open(self, found: Found, visitor: Visitor) -> bool:  # noqa: ARG002 - one set for all links
+    async def may_open(self, found: RedirectTarget, visitor: SignedInUser) -> bool:  # noqa: ARG002 - one set for all links
         return visitor.is_admin or visitor.user.id in self.allowed
 
-    async def suggest(self, text: str, visitor: Visitor | None) -> list[str]:  # noqa: ARG002 - the same for every text
+    async def suggest(self, text: str, visitor: SignedInUser | None) -> list[str]:  # noqa: ARG002 - the same for every text
         self.suggested_to.append(visitor.user.id if visitor else None)
         return self.near
 
@@ -60,20 +60,20 @@ class MemoryLookup:
 class PlainSurface:
     """Pages are their template and context as JSON; a cookie `as=7` is user 7."""
 
-    async def visitor(self, scope: Scope) -> Visitor | None:
+    async def visitor(self, scope: Scope) -> SignedInUser | None:
         told = Request(scope).cookies.get("as")
         return person(abs(int(told)), is_admin=int(told) < 0) if told else None
 
     def network(self, scope: Scope) -> str:
         return Request(scope).headers.get("x-network", "here")
 
-    async def manage_url(self, visitor: Visitor | None, found: Found) -> str | None:  # noqa: ARG002 - nobody manages anything here
+    async def manage_url(self, visitor: SignedInUser | None, found: RedirectTarget) -> str | None:  # noqa: ARG002 - nobody manages anything here
         return None
 
-    async def can_create(self, visitor: Visitor | None, name: str) -> bool:
+    async def can_create(self, visitor: SignedInUser | None, name: str) -> bool:
         return visitor is not None and not name.startswith("taken")
 
-    def page(self, scope: Scope, visitor: Visitor | None, template: str, *, status: int, page_title: str, **context: Any) -> Response:
+    def page(self, scope: Scope, visitor: SignedInUser | None, template: str, *, status: int, page_title: str, **context: Any) -> Response:
         facts = {"template": template, "path": scope["path"], "title": page_title, "user": visitor.user.id if visitor else None}
         body = json.dumps(facts | context, default=str)
         return Response(body, status, media_type="text/html")

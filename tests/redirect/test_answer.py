@@ -1,6 +1,6 @@
 import pytest
 
-from refract.redirect import answer
+from refract.redirect import responses
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from refract.redirect import answer
     ],
 )
 def test_the_whole_answer(status: int, line: bytes, cache: bytes) -> None:
-    assert answer.render(status, b"https://example.com/", 1_700_000_000.0) == (
+    assert responses.render_redirect(status, b"https://example.com/", 1_700_000_000.0) == (
         b"HTTP/1.1 " + line + b"\r\nlocation: https://example.com/\r\ncache-control: " + cache + b"\r\ncontent-length: 0\r\n"
         b"x-content-type-options: nosniff\r\nreferrer-policy: strict-origin-when-cross-origin\r\n"
         b"content-security-policy: default-src 'none'; frame-ancestors 'none'\r\ndate: Tue, 14 Nov 2023 22:13:20 GMT\r\n\r\n"
@@ -21,9 +21,9 @@ def test_the_whole_answer(status: int, line: bytes, cache: bytes) -> None:
 
 
 def test_the_headers_for_asgi_are_those_of_the_lane() -> None:
-    lines = answer.render(308, b"https://example.com/x", 0.0).split(b"\r\n")[1:-3]  # without the date and the blank line
+    lines = responses.render_redirect(308, b"https://example.com/x", 0.0).split(b"\r\n")[1:-3]  # without the date and the blank line
 
-    assert [b"%b: %b" % pair for pair in answer.headers(308, b"https://example.com/x")] == lines
+    assert [b"%b: %b" % pair for pair in responses.build_redirect_headers(308, b"https://example.com/x")] == lines
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,10 @@ def test_the_headers_for_asgi_are_those_of_the_lane() -> None:
 )
 def test_a_location_that_could_split_the_answer_is_refused(bad: bytes) -> None:
     with pytest.raises(ValueError, match="visible ASCII"):
-        answer.head(302, bad)
+        responses.build_head(302, bad)
 
 
 @pytest.mark.parametrize("status", [200, 300, 303, 304, 404])
 def test_other_statuses_are_no_redirects_of_ours(status: int) -> None:
     with pytest.raises(ValueError, match="not one of the redirects"):
-        answer.head(status, b"https://example.com/")
+        responses.build_head(status, b"https://example.com/")

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from refract.core.clock import SystemClock
-from refract.core.db import Database
-from refract.core.ids import Snowflakes
+from refract.core.db.session import Database
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.identity.models import User
@@ -46,7 +46,7 @@ async def world(database: str, tmp_path: Path) -> AsyncIterator[World]:
                 ),
                 db=db,
                 clock=clock,
-                ids=Snowflakes(number, clock),
+                ids=SnowflakeGenerator(number, clock),
                 secret=Secret(b"s" * 40),
             )
             for number, db in enumerate((here, inside), start=1)
@@ -81,7 +81,7 @@ async def test_what_is_cached_goes_on_and_what_is_unknown_is_not_called_missing(
         assert (await wire.get("/known")).status_code == 302
         await (world.door.cut() if way == "cut" else asyncio.to_thread(world.door.hang))
         assert (await wire.get("/known")).status_code == 302
-        await until(lambda: place.engine.bus.lost)
+        await until(lambda: place.engine.invalidator.feed_lost)
         assert not place.cached
 
         for _ in range(3):
@@ -95,19 +95,19 @@ async def test_what_is_cached_goes_on_and_what_is_unknown_is_not_called_missing(
         assert (await wire.get("/health")).json()["status"] == "ok"
 
         await world.door.mend()
-        await until(lambda: not place.engine.bus.lost)
+        await until(lambda: not place.engine.invalidator.feed_lost)
         await answers(wire, "/unknown", 404)
         assert (await wire.get("/known")).status_code == 302
         assert place.cached == {b"/known"}
 
 
 async def test_only_some_wait_for_a_database_that_says_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refract.redirect.follow.HASTY_SECONDS", 3600.0)
+    monkeypatch.setattr("refract.redirect.asgi.HASTY_SECONDS", 3600.0)
     place = world.place
     async with place.on_the_wire() as wire:
         assert (await wire.get("/known")).status_code == 302
         world.door.hang()
-        await until(lambda: place.engine.bus.lost)
+        await until(lambda: place.engine.invalidator.feed_lost)
         assert (await wire.get("/known")).status_code == 302  # waited for an answer, for a moment
         asked = len(place.reader.asked)
 
@@ -121,14 +121,14 @@ async def test_a_change_made_while_we_were_cut_off_is_heard_afterwards(world: Wo
     place = world.place
     assert (await place.get("/known")).status_code == 302
     await world.door.cut()
-    await until(lambda: place.engine.bus.lost)
+    await until(lambda: place.engine.invalidator.feed_lost)
     async with world.inside.db.write() as session:
         link = await service.delete_link(session, make.who(world.ada), await _only_link(world), world.inside.clock.now())
         assert link.state == "deleted"
     assert (await place.get("/known")).status_code == 302  # nobody can be asked
 
     await world.door.mend()
-    await until(lambda: not place.engine.bus.lost)
+    await until(lambda: not place.engine.invalidator.feed_lost)
 
     await answers(place, "/known", 410)
     assert not place.cached
@@ -145,8 +145,8 @@ async def test_with_the_feed_alone_cut_everything_is_asked_for_again(world: Worl
         async def close(self) -> None:
             return None
 
-    place.engine.bus._reader = Broken()
-    await until(lambda: place.engine.bus.lost)
+    place.engine.invalidator._reader = Broken()
+    await until(lambda: place.engine.invalidator.feed_lost)
     async with world.inside.db.write() as session:
         await service.disable_link(session, make.who(world.ada), await _only_link(world), world.inside.clock.now())
 
@@ -160,13 +160,13 @@ async def test_a_process_that_starts_while_the_database_is_away_serves_once_it_i
         assert (await late.get("/known")).status_code == 503
         await world.door.mend()
         await answers(late, "/known", 302)
-        await until(lambda: not late.engine.bus.lost)
+        await until(lambda: not late.engine.invalidator.feed_lost)
 
 
 async def _only_link(world: World) -> int:
-    found = await world.place.engine.tiers.find("known") if not world.place.engine.bus.lost else None
+    found = await world.place.engine.lookup.find("known") if not world.place.engine.invalidator.feed_lost else None
     if found is not None:
         return found.id
-    stale = world.place.engine.stale(b"/known", b"")
+    stale = world.place.engine.find_stale(b"/known", b"")
     assert stale is not None
     return stale.found.id

@@ -9,16 +9,16 @@ import pytest
 from sqlalchemy import delete, func, insert, select, update
 
 from refract.core.clock import ManualClock
-from refract.core.db import Database
-from refract.core.direct import Row
+from refract.core.db.raw import RawRow
+from refract.core.db.session import Database
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.models import User
 from refract.links import feed, service
 from refract.links.models import FeedEntry, Link
-from refract.redirect import bus as bus_module
+from refract.redirect import invalidation as bus_module
+from refract.redirect.cache import CachedRedirect
 from refract.redirect.jobs import TrimFeed, trim_feed
-from refract.redirect.table import Entry
 from tests import make
 from tests.conftest import make_settings
 from tests.redirect.nodes import Place, open_place
@@ -49,7 +49,7 @@ async def new_link(other: Runtime, owner: User, name: str) -> Link:
 
 
 async def listen_once(place: Place, clock: ManualClock) -> None:
-    assert await place.engine.bus.look()
+    assert await place.engine.invalidator.poll()
     clock.advance(1)
 
 
@@ -74,28 +74,28 @@ async def test_what_another_process_made_is_found_and_what_it_changed_is_forgott
 async def test_what_is_ready_counts_only_while_the_feed_is_looked_at(place: Place, clock: ManualClock) -> None:
     """A process that was asleep must not answer from memory before it has heard what happened meanwhile."""
     await listen_once(place, clock)
-    until = place.engine.table.trusted_until_ns
+    until = place.engine.cache.trusted_until_ns
     assert clock.now_ns() < until
-    clock.advance(bus_module.TRUST_SECONDS)
+    clock.advance(bus_module.LEASE_SECONDS)
     assert clock.now_ns() >= until
 
     await listen_once(place, clock)
 
-    assert clock.now_ns() < place.engine.table.trusted_until_ns
+    assert clock.now_ns() < place.engine.cache.trusted_until_ns
 
 
 async def test_it_counts_from_the_question_not_from_the_answer(place: Place, clock: ManualClock) -> None:
-    rows = place.engine.bus._reader.rows
+    rows = place.engine.invalidator._reader.fetch_rows
 
-    async def after_a_long_sleep(statement: str, *values: object) -> Sequence[Row]:
+    async def after_a_long_sleep(statement: str, *values: object) -> Sequence[RawRow]:
         found = await rows(statement, *values)
         clock.advance(100)
         return found
 
-    place.engine.bus._reader.rows = after_a_long_sleep  # type: ignore[method-assign]
-    assert await place.engine.bus.look()
+    place.engine.invalidator._reader.fetch_rows = after_a_long_sleep  # type: ignore[method-assign]
+    assert await place.engine.invalidator.poll()
 
-    assert clock.now_ns() >= place.engine.table.trusted_until_ns
+    assert clock.now_ns() >= place.engine.cache.trusted_until_ns
 
 
 async def test_nothing_is_forgotten_twice(place: Place, other: Runtime, ada: User, clock: ManualClock) -> None:
@@ -106,13 +106,13 @@ async def test_nothing_is_forgotten_twice(place: Place, other: Runtime, ada: Use
         await listen_once(place, clock)
 
     assert place.cached == {b"/x"}
-    assert place.engine.bus.forgotten == 1
+    assert place.engine.invalidator.invalidated == 1
 
 
 @pytest.mark.parametrize("database", ["postgresql", "mysql"], indirect=True)  # SQLite has one writer at a time
 async def test_a_lower_number_that_is_committed_later_is_heard(place: Place, rt: Runtime, other: Runtime, clock: ManualClock) -> None:
     _keep(place, 1, 2)
-    slow, quick = other.db.open_writer(), rt.db.open_writer()
+    slow, quick = other.db.open_write_session(), rt.db.open_write_session()
     async with slow, quick:
         await slow.execute(insert(FeedEntry), [_row(1)])
         await quick.execute(insert(FeedEntry), [_row(2)])
@@ -125,29 +125,29 @@ async def test_a_lower_number_that_is_committed_later_is_heard(place: Place, rt:
     await listen_once(place, clock)
 
     assert not place.cached
-    assert place.engine.bus.forgotten == 2
+    assert place.engine.invalidator.invalidated == 2
 
 
 async def test_a_number_that_was_rolled_back_is_looked_for_no_longer_than_needed(
     place: Place, rt: Runtime, other: Runtime, clock: ManualClock
 ) -> None:
-    async with other.db.open_writer() as lost:
+    async with other.db.open_write_session() as lost:
         await lost.execute(insert(FeedEntry), [_row(1)])
         await lost.rollback()
     async with rt.db.write() as session:
         await session.execute(insert(FeedEntry), [_row(2)])
     await listen_once(place, clock)
 
-    clock.advance(bus_module.LOOK_BACK_SECONDS)
+    clock.advance(bus_module.GAP_TIMEOUT)
     await listen_once(place, clock)
 
-    assert not place.engine.bus._gaps
+    assert not place.engine.invalidator._gaps
 
 
 async def test_everything_is_forgotten_when_it_must_be(place: Place, other: Runtime, clock: ManualClock) -> None:
     _keep(place, 1, 2)
     async with other.db.write() as session:
-        await feed.changed(session, [feed.Change(feed.EVERYTHING, 0, ())])
+        await feed.publish_changes(session, [feed.TargetChange(feed.ALL_TARGETS, 0, ())])
     await listen_once(place, clock)
 
     assert not place.cached
@@ -202,10 +202,10 @@ async def test_old_news_is_removed_but_never_the_last(place: Place, rt: Runtime,
 async def test_the_bus_runs_by_itself(rt: Runtime, other: Runtime, ada: User) -> None:
     async with open_place(rt, listening=True) as here:
         await new_link(other, ada, "x")
-        await _until(lambda: here.engine.bus.forgotten == 1)
+        await _until(lambda: here.engine.invalidator.invalidated == 1)
         async with rt.db.write() as session:
             await make.link(session, rt, ada, name="y")
-        assert here.engine.bus.forgotten >= 2  # told at once, before the commit's caller goes on
+        assert here.engine.invalidator.invalidated >= 2  # told at once, before the commit's caller goes on
 
 
 async def _until(holds: Callable[[], bool]) -> None:
@@ -216,7 +216,7 @@ async def _until(holds: Callable[[], bool]) -> None:
 
 def _keep(place: Place, *targets: int) -> None:
     for target in targets:
-        assert place.engine.table.fill(b"/%d" % target, Entry(target, 1, b""), place.engine.table.now())
+        assert place.engine.cache.fill(b"/%d" % target, CachedRedirect(target, 1, b""), place.engine.cache.now())
 
 
 def _row(target: int) -> dict[str, object]:

@@ -8,26 +8,26 @@ import httpx
 import pytest
 from sqlalchemy import insert, update
 
-from refract.app import Dispatcher, build_api
+from refract.app import PathDispatcher, build_api
 from refract.core.clock import ManualClock
-from refract.core.direct import direct
-from refract.core.ids import encode
+from refract.core.db.raw import open_raw_reader
+from refract.core.ids import encode_base62
 from refract.core.runtime import Runtime
 from refract.identity import sessions
 from refract.identity.keys import create_key
 from refract.identity.models import Scope, User, UserRole
 from refract.links import service
-from refract.links.blocking import block_domain, unblock_domain
 from refract.links.models import Link
-from refract.names import near
-from refract.names.models import Kind, Name
+from refract.links.safety.blocked_domains import block_domain, unblock_domain
+from refract.names import similarity
+from refract.names.models import Name, NameTarget
 from refract.redirect import api as redirect_api
-from refract.redirect.answer import headers as lane_headers
-from refract.redirect.follow import Follow
+from refract.redirect.asgi import RedirectApp
+from refract.redirect.frontend import WebFrontend
 from refract.redirect.lookup import DatabaseLookup
-from refract.redirect.resolve import Found
-from refract.redirect.surface import WebSurface
-from refract.web.headers import Surroundings
+from refract.redirect.resolver import RedirectTarget
+from refract.redirect.responses import build_redirect_headers as lane_headers
+from refract.web.middleware import RequestMiddleware
 from tests import make
 from tests.redirect.nodes import Counting
 
@@ -36,7 +36,7 @@ HTML = {"accept": "text/html"}
 
 @pytest.fixture
 def reader(rt: Runtime) -> Counting:
-    return Counting(direct(rt.db))
+    return Counting(open_raw_reader(rt.db))
 
 
 @pytest.fixture
@@ -44,9 +44,9 @@ async def client(rt: Runtime, reader: Counting) -> AsyncIterator[httpx.AsyncClie
     """The application as it is put together, without the lane."""
     api = build_api(rt)
     api.include_router(redirect_api.router)
-    follow = Follow(rt, DatabaseLookup(rt, reader), WebSurface(rt, api))
+    follow = RedirectApp(rt, DatabaseLookup(rt, reader), WebFrontend(rt, api))
     api.state.redirects = follow
-    app = Surroundings(Dispatcher(api, follow), rt)
+    app = RequestMiddleware(PathDispatcher(api, follow), rt)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://go.test") as browser:
         yield browser
 
@@ -70,7 +70,7 @@ async def link(rt: Runtime, owner: User, destination: str, **given: Any) -> Link
 
 async def cookie(rt: Runtime, user: User) -> dict[str, str]:
     async with rt.db.write() as session:
-        return {"cookie": f"refract={await sessions.begin_session(session, rt, user, 'test')}"}
+        return {"cookie": f"refract={await sessions.create_session(session, rt, user, 'test')}"}
 
 
 async def key(rt: Runtime, user: User) -> dict[str, str]:
@@ -84,7 +84,7 @@ async def test_a_name_and_a_code_lead_to_the_same_place_by_one_statement_each(
 ) -> None:
     made = await link(rt, ada, "https://Example.com/ä?q=1", name="Road-Map", redirect_status=308)
 
-    answers = [await client.get(path) for path in ("/road_map", f"/{encode(made.id)}", "/ROAD-map)")]
+    answers = [await client.get(path) for path in ("/road_map", f"/{encode_base62(made.id)}", "/ROAD-map)")]
 
     assert [answer.status_code for answer in answers] == [308] * 3
     assert {answer.headers["location"] for answer in answers} == {"https://example.com/%C3%A4?q=1"}
@@ -102,9 +102,9 @@ async def test_redirect_has_the_headers_of_the_lane_and_no_other(rt: Runtime, cl
 async def test_a_name_comes_before_a_code(rt: Runtime, ada: User) -> None:
     """As it is after a restore from another installation: the rules for naming would not let it come to this."""
     coded, named = await link(rt, ada, "https://example.com/code"), await link(rt, ada, "https://example.com/name", name="other")
-    text = encode(coded.id)
+    text = encode_base62(coded.id)
     async with rt.db.write() as session:
-        await session.execute(insert(Name).values(_name(text, Kind.LINK, named.id, rt)))
+        await session.execute(insert(Name).values(_name(text, NameTarget.LINK, named.id, rt)))
 
     found = await DatabaseLookup(rt).find(text)
 
@@ -115,13 +115,13 @@ async def test_a_name_comes_before_a_code(rt: Runtime, ada: User) -> None:
 
 async def test_a_list_is_found_by_its_name(rt: Runtime) -> None:
     async with rt.db.write() as session:
-        await session.execute(insert(Name).values(_name("books", Kind.LIST, 77, rt)))
+        await session.execute(insert(Name).values(_name("books", NameTarget.LIST, 77, rt)))
 
-    assert await DatabaseLookup(rt).find("BOOKS") == Found(kind="list", id=77, name="books")
+    assert await DatabaseLookup(rt).find("BOOKS") == RedirectTarget(kind="list", id=77, name="books")
 
 
-def _name(name: str, kind: Kind, target: int, rt: Runtime) -> dict[str, Any]:
-    head, middle, tail = near.parts(name.lower())
+def _name(name: str, kind: NameTarget, target: int, rt: Runtime) -> dict[str, Any]:
+    head, middle, tail = similarity.split_key(name.lower())
     return {
         "key": name.lower(),
         "name": name,
@@ -204,7 +204,7 @@ async def test_secure_link(rt: Runtime, client: httpx.AsyncClient, ada: User, bo
 async def test_sign_in_leads_back_to_the_secure_link(rt: Runtime, client: httpx.AsyncClient, ada: User) -> None:
     await link(rt, ada, "https://example.com/plan", name="plan", visibility="secure")
     async with rt.db.write() as session:
-        address = await sessions.make_signin_link(session, rt, ada)
+        address = await sessions.create_signin_link(session, rt, ada)
 
     await client.get("/plan/a%20b?x=1", headers=HTML)
     signed_in = await client.post(address, headers={"origin": "http://go.test"})
@@ -291,7 +291,7 @@ async def test_resolve_tells_every_outcome(rt: Runtime, client: httpx.AsyncClien
     await link(rt, ada, "https://example.com/plan", name="plan", visibility="secure")
     plain = await link(rt, ada, "https://example.com/plain")
     async with rt.db.write() as session:
-        await session.execute(insert(Name).values(_name("books", Kind.LIST, 77, rt)))
+        await session.execute(insert(Name).values(_name("books", NameTarget.LIST, 77, rt)))
     clock.advance(1)
     mine, theirs = await key(rt, ada), await key(rt, bob)
 
@@ -301,7 +301,7 @@ async def test_resolve_tells_every_outcome(rt: Runtime, client: httpx.AsyncClien
         return answer["outcome"], answer["status"], answer["location"]
 
     assert await ask("manual/ü?v=2") == ("redirect", 302, "https://example.com/d/%C3%BC?v=2")
-    assert await ask(f"/{encode(plain.id)}") == ("redirect", 302, "https://example.com/plain")
+    assert await ask(f"/{encode_base62(plain.id)}") == ("redirect", 302, "https://example.com/plain")
     assert await ask("manual).") == ("redirect", 302, "https://example.com/d?v=1")
     assert await ask("manual/../x") == ("does_not_fit", 404, None)
     assert await ask("manual+") == ("preview", 200, "https://example.com/d?v=1")

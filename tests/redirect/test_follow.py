@@ -16,12 +16,11 @@ from starlette.types import ASGIApp, Scope
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
-from refract.links.golinks import Unfillable, expand
-from refract.redirect.follow import Follow
-from refract.redirect.hooks import Hooks
-from refract.redirect.resolve import Dead, Found, Leads, Missing
-from refract.redirect.wish import Wish
-from refract.web import returning
+from refract.links.golinks.expansion import ExpansionFailure, expand_template
+from refract.redirect.asgi import RedirectApp
+from refract.redirect.hooks import RedirectHooks
+from refract.redirect.resolver import DeadOutcome, MissingOutcome, RedirectOutcome, RedirectTarget, ShortLinkRequest
+from refract.web import return_path
 from tests.conftest import START, make_settings
 from tests.corpus.urls import ACCEPTED
 from tests.redirect.parts import MemoryLookup, PlainSurface, Wire, link, served
@@ -41,18 +40,18 @@ class World:
     states: list[Any] = field(default_factory=list)
     rt: Runtime | None = None
 
-    async def record(self, scope: Scope, found: Found) -> None:
+    async def record(self, scope: Scope, found: RedirectTarget) -> None:
         assert scope["method"] != "HEAD"
         self.clicks.append(found.id)
 
-    def fill(self, path: bytes, found: Found, href: str) -> None:
+    def fill(self, path: bytes, found: RedirectTarget, href: str) -> None:
         assert not found.restricted
         self.kept[path] = href
 
     def app(self, data: Path, **settings: Any) -> ASGIApp:
         rt = Runtime(settings=make_settings(data, **settings), db=NOTHING, clock=self.clock, ids=NOTHING, secret=Secret(b"s" * 40))
         self.rt = rt
-        follow = Follow(rt, self.lookup, PlainSurface(), Hooks(self.record, self.fill, _list_page))
+        follow = RedirectApp(rt, self.lookup, PlainSurface(), RedirectHooks(self.record, self.fill, _list_page))
 
         async def noting(scope: Scope, receive: Any, send: Any) -> None:
             await follow(scope, receive, send)
@@ -69,14 +68,16 @@ class World:
             await self.rt.close()
 
 
-async def _list_page(scope: Scope, found: Found, wish: Wish) -> ASGIApp | Leads | Dead | Missing:
+async def _list_page(
+    scope: Scope, found: RedirectTarget, wish: ShortLinkRequest
+) -> ASGIApp | RedirectOutcome | DeadOutcome | MissingOutcome:
     match wish.extra:
         case "1":
-            return Leads(Found(kind="entry", id=51, name="books/1"), "https://example.com/book")
+            return RedirectOutcome(RedirectTarget(kind="entry", id=51, name="books/1"), "https://example.com/book")
         case "2":
-            return Dead(Found(kind="entry", id=52, name="books/2"), "blocked")
+            return DeadOutcome(RedirectTarget(kind="entry", id=52, name="books/2"), "blocked")
         case "9":
-            return Missing()
+            return MissingOutcome()
     return PlainTextResponse(f"list {found.id} {wish.view} {wish.feed} {wish.extra} {wish.query}")
 
 
@@ -292,8 +293,8 @@ async def test_wish_is_kept_for_after_the_sign_in(world: World, wire: Wire, tmp_
 
     assert re.match(r"refract_return=[\w-]+; HttpOnly; Max-Age=900; Path=/; SameSite=lax$", cookie)
     rt = Runtime(settings=make_settings(tmp_path), db=NOTHING, clock=world.clock, ids=NOTHING, secret=Secret(b"s" * 40))
-    request: Any = type("Request", (), {"cookies": {returning.COOKIE: cookie.split(";")[0].partition("=")[2]}})()
-    assert returning.wanted(request, rt) == "/plan/a%20b?x=1"
+    request: Any = type("Request", (), {"cookies": {return_path.COOKIE: cookie.split(";")[0].partition("=")[2]}})()
+    assert return_path.get_return_path(request, rt) == "/plan/a%20b?x=1"
 
 
 async def test_secure_link_opens_for_those_who_may_and_is_absent_for_others(world: World, wire: Wire) -> None:
@@ -358,7 +359,7 @@ async def test_no_limit_when_it_is_zero(world: World, tmp_path: Path) -> None:
 
 async def test_memory_for_misses_is_bounded(world: World, tmp_path: Path) -> None:
     rt = Runtime(settings=make_settings(tmp_path), db=NOTHING, clock=world.clock, ids=NOTHING, secret=Secret(b"s" * 40))
-    follow = Follow(rt, world.lookup, PlainSurface())
+    follow = RedirectApp(rt, world.lookup, PlainSurface())
     for number in range(25_000):
         await follow.misses.charge_network(str(number))
 
@@ -369,7 +370,7 @@ async def test_memory_for_misses_is_bounded(world: World, tmp_path: Path) -> Non
 
 
 async def test_list_is_handed_to_the_lists(world: World, wire: Wire) -> None:
-    world.lookup.add(Found(kind="list", id=5, name="books"))
+    world.lookup.add(RedirectTarget(kind="list", id=5, name="books"))
 
     assert (await wire.ask("/books?edition=2")).body == b"list 5 follow   edition=2"
     assert (await wire.ask("/books/3")).body == b"list 5 follow  3 "
@@ -379,7 +380,7 @@ async def test_list_is_handed_to_the_lists(world: World, wire: Wire) -> None:
 
 
 async def test_an_entry_of_a_list_is_followed_counted_and_not_kept_ready(world: World, wire: Wire) -> None:
-    world.lookup.add(Found(kind="list", id=5, name="books"))
+    world.lookup.add(RedirectTarget(kind="list", id=5, name="books"))
 
     answer = await wire.ask("/books/1")
 
@@ -457,6 +458,6 @@ async def test_no_bad_byte_in_any_location(world: World, wire: Wire) -> None:
             for location in locations:
                 assert re.fullmatch(rb"https?://[!-~]+", location)
                 assert location.startswith(found.template.origin.encode() + b"/")
-        plain = expand(found.template)
-        if not isinstance(plain, Unfillable):
+        plain = expand_template(found.template)
+        if not isinstance(plain, ExpansionFailure):
             assert (await wire.ask(f"/n{number}")).values(b"location") == [plain.encode()]

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from refract.analytics.frames import ENTRY_CLICK, PREFETCH, PRIVATE
-from refract.core.address import TrustedProxies
-from refract.redirect.answer import headers as redirect_headers
-from refract.web.connections import Limits, next_tick
+from refract.clicks.spool.format import ENTRY_CLICK, PREFETCH, PRIVATE
+from refract.core.ip_addresses import TrustedProxies
+from refract.redirect.responses import build_redirect_headers as redirect_headers
+from refract.web.connections import ConnectionLimits, get_next_tick
 
 Run = Callable[..., None]
 Open = Callable[..., Any]
@@ -305,7 +305,7 @@ def test_a_request_that_came_before_its_connection_was_found_idle_is_answered(ru
     """As after a sleep of the whole process: timers are late, and come first."""
 
     async def story() -> None:
-        async with station(limits=Limits(idle_seconds=1)) as here:
+        async with station(limits=ConnectionLimits(idle_seconds=1)) as here:
             here.fill(b"/one", here.entry(1))
             client = await here.connect()
             await client.send(get(b"/one"))
@@ -407,17 +407,17 @@ SLOW = [
 def test_delays_of_the_sweep_do_not_add_up() -> None:
     due = 100.0
     for _ in range(10):
-        due = next_tick(due, now=due + 0.4)
+        due = get_next_tick(due, now=due + 0.4)
     assert due == 110.0
 
 
 def test_after_a_long_sleep_the_sweep_begins_anew_instead_of_catching_up() -> None:
-    assert next_tick(100.0, now=130.0) == 131.0
+    assert get_next_tick(100.0, now=130.0) == 131.0
 
 
 @pytest.mark.parametrize(("chunks", "sweeps"), [(chunks, sweeps) for _, chunks, sweeps in SLOW], ids=[name for name, *_ in SLOW])
 def test_slow_clients_are_closed_by_the_sweep(run: Run, station: Open, chunks: list[bytes], sweeps: int) -> None:
-    limits = Limits(head_seconds=3, body_seconds=4, body_rate=1000, idle_seconds=2)
+    limits = ConnectionLimits(head_seconds=3, body_seconds=4, body_rate=1000, idle_seconds=2)
 
     async def story() -> None:
         async with station(limits=limits) as here:
@@ -440,7 +440,7 @@ def test_slow_clients_are_closed_by_the_sweep(run: Run, station: Open, chunks: l
 
 def test_a_byte_now_and_then_does_not_buy_time(run: Run, station: Open) -> None:
     async def story() -> None:
-        async with station(limits=Limits(head_seconds=5)) as here:
+        async with station(limits=ConnectionLimits(head_seconds=5)) as here:
             client = await here.connect()
             for byte in bytewise(b"GET / "):
                 if client.closed:
@@ -455,7 +455,7 @@ def test_a_byte_now_and_then_does_not_buy_time(run: Run, station: Open) -> None:
 
 def test_a_working_application_has_all_the_time_it_needs(run: Run, station: Open) -> None:
     async def story() -> None:
-        async with station(limits=Limits(idle_seconds=1, head_seconds=1, body_seconds=1)) as here:
+        async with station(limits=ConnectionLimits(idle_seconds=1, head_seconds=1, body_seconds=1)) as here:
             client = await here.connect()
             await client.send(get(b"/slow"))
             for _ in range(5):
@@ -468,7 +468,7 @@ def test_a_working_application_has_all_the_time_it_needs(run: Run, station: Open
 
 def test_a_large_body_that_keeps_coming_is_not_slow(run: Run, station: Open) -> None:
     async def story() -> None:
-        async with station(limits=Limits(body_seconds=2, body_rate=1000)) as here:
+        async with station(limits=ConnectionLimits(body_seconds=2, body_rate=1000)) as here:
             client = await here.connect()
             await client.send(get(b"/a", b"Content-Length: 20000", method=b"POST"))
             for _ in range(10):
@@ -484,7 +484,7 @@ def test_a_client_that_never_reads_is_no_longer_read_from(run: Run, station: Ope
     request = get(b"/one", b"User-Agent: t") * 500
 
     async def story() -> None:
-        async with station(limits=Limits(stall_seconds=3)) as here:
+        async with station(limits=ConnectionLimits(stall_seconds=3)) as here:
             fill(here)
             client = await here.connect()
             sent = 0
@@ -534,7 +534,7 @@ def test_an_answer_of_the_application_does_not_open_the_gate_again(run: Run, sta
 
 def test_a_client_that_never_reads_is_given_up(run: Run, station: Open) -> None:
     async def story() -> None:
-        async with station(limits=Limits(stall_seconds=3)) as here:
+        async with station(limits=ConnectionLimits(stall_seconds=3)) as here:
             fill(here)
             client = await here.connect()
             for _ in range(400):

@@ -9,8 +9,8 @@ from typing import Any
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from refract.redirect.lane import Lane
-from refract.web.protocol import BoundedProtocol
+from refract.redirect.protocol import Lane
+from refract.web.protocol import BoundedHttpProtocol
 
 HOST = b"Host: x\r\n"
 
@@ -190,7 +190,7 @@ PINNED = {
     "RequestResponseCycle": "e67d470d435dcc1c",
     "FlowControl": "126debcdaa894c83",
 }
-OURS = {**vars(BoundedProtocol), **vars(Lane)}
+OURS = {**vars(BoundedHttpProtocol), **vars(Lane)}
 CALLED = set(PINNED) - set(OURS)
 
 

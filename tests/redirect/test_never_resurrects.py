@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from refract.core.clock import ManualClock
-from refract.core.ids import encode
+from refract.core.ids import encode_base62
 from refract.core.runtime import Runtime
-from refract.links.feed import Change
-from refract.redirect.bus import Bus
-from refract.redirect.table import Entry, Negatives, Table
-from refract.redirect.tiers import Tiers, facts
+from refract.links.feed import TargetChange
+from refract.redirect.cache import CachedRedirect, NegativeCache, RedirectCache
+from refract.redirect.invalidation import CacheInvalidator
+from refract.redirect.lookup import TieredLookup, build_negative_keys
 
 NAMES = st.sampled_from(["ab", "cd", "ef"])
 LINKS = st.sampled_from([1, 2, 3])
@@ -39,13 +39,13 @@ class Story(RuleBasedStateMachine):
         super().__init__()
         self.clock = ManualClock(datetime(2026, 6, 1, tzinfo=UTC))
         rt = Runtime(settings=NOTHING, db=NOTHING, clock=self.clock, ids=NOTHING, secret=NOTHING)
-        self.table = Table(4, spellings=2, monotonic=self.clock.monotonic)
-        self.negatives = Negatives(4, monotonic=self.clock.monotonic)
-        self.bus = Bus(rt, NOTHING, self.table, self.negatives, Tiers(NOTHING, self.negatives))
+        self.table = RedirectCache(4, paths_per_target=2, monotonic=self.clock.monotonic)
+        self.negatives = NegativeCache(4, monotonic=self.clock.monotonic)
+        self.bus = CacheInvalidator(rt, NOTHING, self.table, self.negatives, TieredLookup(NOTHING, self.negatives))
         self.versions = {1: 1, 2: 1, 3: 1}
         self.names: dict[str, int] = {}
         self.readings: list[Reading] = []
-        self.news: list[Change] = []
+        self.news: list[TargetChange] = []
 
     def truth(self, name: str) -> tuple[int, int] | None:
         target = self.names.get(name)
@@ -67,38 +67,38 @@ class Story(RuleBasedStateMachine):
         reading = data.draw(st.sampled_from([one for one in self.readings if one.looked]))
         self.readings.remove(reading)
         if reading.saw is None:
-            for fact in facts(reading.name):
+            for fact in build_negative_keys(reading.name):
                 self.negatives.add(fact, reading.began)
         else:
-            self.table.fill(reading.name.encode(), Entry(*reading.saw, b""), reading.began, reading.name)
+            self.table.fill(reading.name.encode(), CachedRedirect(*reading.saw, b""), reading.began, reading.name)
 
     @rule(link=LINKS)
     def edit(self, link: int) -> None:
         self.versions[link] += 1
-        self.news.append(Change(link, self.versions[link], tuple(name for name, target in self.names.items() if target == link)))
+        self.news.append(TargetChange(link, self.versions[link], tuple(name for name, target in self.names.items() if target == link)))
 
     @rule(name=NAMES, link=LINKS)
     def name(self, name: str, link: int) -> None:
         if name not in self.names:
             self.names[name] = link
-            self.news.append(Change(link, self.versions[link], (name.upper(),)))
+            self.news.append(TargetChange(link, self.versions[link], (name.upper(),)))
 
     @rule(name=NAMES)
     def release(self, name: str) -> None:
         link = self.names.pop(name, None)
         if link is not None:
-            self.news.append(Change(link, self.versions[link], (name,)))
+            self.news.append(TargetChange(link, self.versions[link], (name,)))
 
     @rule()
     def block(self) -> None:
-        self.news.append(Change(0, 0, ()))
+        self.news.append(TargetChange(0, 0, ()))
 
     @precondition(lambda self: bool(self.news))
     @rule(data=st.data())
     def hear(self, data: st.DataObject) -> None:
         change = data.draw(st.sampled_from(self.news))
         self.news.remove(change)
-        self.bus.told([change])
+        self.bus.apply_changes([change])
 
     @rule(seconds=SECONDS)
     def wait(self, seconds: float) -> None:
@@ -106,7 +106,7 @@ class Story(RuleBasedStateMachine):
 
     @rule()
     def lose_touch(self) -> None:
-        self.bus._doubt()
+        self.bus._invalidate_all()
         self.news.clear()  # what was missed is not heard of any more
 
     @invariant()
@@ -118,7 +118,7 @@ class Story(RuleBasedStateMachine):
             if entry.target not in unheard_links and name not in unheard_names:
                 assert (entry.target, entry.version) == self.truth(name)
         for name in ("ab", "cd", "ef"):
-            if name not in unheard_names and all(fact in self.negatives for fact in facts(name)):
+            if name not in unheard_names and all(fact in self.negatives for fact in build_negative_keys(name)):
                 assert name not in self.names
 
     @invariant()
@@ -132,4 +132,4 @@ TestStory.settings = settings(max_examples=300, stateful_step_count=60, deadline
 
 
 def test_codes_of_small_links_are_no_names_of_the_story() -> None:
-    assert not {encode(link) for link in (1, 2, 3)} & {"ab", "cd", "ef"}
+    assert not {encode_base62(link) for link in (1, 2, 3)} & {"ab", "cd", "ef"}

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from refract import opening
 from refract.core.runtime import Runtime
-from refract.opening import Opening
+from refract.server import lazy
+from refract.server.lazy import LazyWebNode
 from tests import make
 from tests.client import by_key, client_of
 
@@ -37,26 +37,26 @@ class Pieces:
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> Pieces:
     made = Pieces()
-    monkeypatch.setattr(opening, "PIECES", made)
+    monkeypatch.setattr(lazy, "PIECES", made)
     return made
 
 
 @pytest.fixture
-async def opens(rt: Runtime, key: str, pieces: Pieces) -> AsyncIterator[Opening]:
-    node = Opening(rt)
-    async with node.background():
+async def opens(rt: Runtime, key: str, pieces: Pieces) -> AsyncIterator[LazyWebNode]:
+    node = LazyWebNode(rt)
+    async with node.run_background():
         yield node
 
 
-async def test_a_link_is_followed_and_counted_while_the_rest_is_being_loaded(opens: Opening) -> None:
+async def test_a_link_is_followed_and_counted_while_the_rest_is_being_loaded(opens: LazyWebNode) -> None:
     async with client_of(opens) as client:
         answers = [await client.get("/notes"), await client.head("/Notes"), await client.get("/health"), await client.get("/metrics")]
     assert [answer.status_code for answer in answers] == [302, 302, 200, 200]
     assert answers[0].headers["location"] == "https://example.com/notes"
-    assert opens.engine.spool.kept == 1
+    assert opens.engine.spool.written == 1
 
 
-async def test_whatever_is_no_redirect_waits_and_gets_the_answer_of_the_whole(opens: Opening, key: str, pieces: Pieces) -> None:
+async def test_whatever_is_no_redirect_waits_and_gets_the_answer_of_the_whole(opens: LazyWebNode, key: str, pieces: Pieces) -> None:
     async with client_of(opens) as client:
         asked = {path: asyncio.create_task(client.get(path, headers=by_key(key))) for path in OTHERS}
         asked["by POST"] = asyncio.create_task(client.post("/notes"))
@@ -71,14 +71,14 @@ async def test_whatever_is_no_redirect_waits_and_gets_the_answer_of_the_whole(op
         found = {path: (await answer).status_code for path, answer in asked.items()}
         assert found == OTHERS | {"by POST": 405}
         assert (await client.get("/notes")).status_code == 302
-        await opens.complete()
+        await opens.wait_until_complete()
         assert (await client.get("/ready")).json()["status"] == "ready"
 
 
-async def test_what_cannot_be_loaded_is_said_to_whoever_waits_for_the_whole(opens: Opening, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_cannot_be_loaded_is_said_to_whoever_waits_for_the_whole(opens: LazyWebNode, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: str) -> None:
         raise ImportError
 
-    monkeypatch.setattr(opening, "import_module", broken)
+    monkeypatch.setattr(lazy, "import_module", broken)
     with pytest.raises(ImportError):
-        await opens.complete()
+        await opens.wait_until_complete()

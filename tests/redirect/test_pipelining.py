@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from refract.redirect.lane import Lane
-from refract.web.connections import Limits
-from refract.web.protocol import MAX_QUEUED, TURN_BYTES, BoundedProtocol
+from refract.redirect.protocol import Lane
+from refract.web.connections import ConnectionLimits
+from refract.web.protocol import MAX_BYTES_PER_TURN, MAX_QUEUED_REQUESTS, BoundedHttpProtocol
 
 Run = Callable[..., None]
 Open = Callable[..., Any]
-PROTOCOLS = pytest.mark.parametrize("protocol", [Lane, BoundedProtocol])
+PROTOCOLS = pytest.mark.parametrize("protocol", [Lane, BoundedHttpProtocol])
 READ = 256 * 1024  # what either loop reads at once
 
 
@@ -76,7 +76,7 @@ def test_a_pipeline_of_thousands_is_answered_in_order_from_a_bounded_queue(run: 
                         seen += 1
                 got = b'"path": "/' + got if whole and b'"' not in got else got[-20:] if not whole else b""
             await sending
-            assert longest <= MAX_QUEUED
+            assert longest <= MAX_QUEUED_REQUESTS
             assert largest < 3 * READ
             assert memory() - before < 16 << 20
 
@@ -98,7 +98,7 @@ def test_a_client_that_does_not_read_costs_bounded_memory(run: Run, station: Ope
             (connection,) = here.connections
             for _ in range(200):
                 await asyncio.sleep(0)
-                assert len(connection.pipeline) <= MAX_QUEUED
+                assert len(connection.pipeline) <= MAX_QUEUED_REQUESTS
                 assert kept(connection) < 6 * READ
             assert connection.flow.read_paused
             assert len(here.traffic.turn.answers) == 0
@@ -137,8 +137,8 @@ def test_one_turn_of_the_loop_takes_a_bounded_piece_of_a_connection(run: Run, st
                 await other.read(len(other.got) + 50)
             assert other.got.count(b"302 Found") == 20
             # The end of one read and the beginning of the next may fall into one turn.
-            assert max(turns) <= 2 * TURN_BYTES // len(request) + 20
-            assert len(lane.pipeline) <= MAX_QUEUED
+            assert max(turns) <= 2 * MAX_BYTES_PER_TURN // len(request) + 20
+            assert len(lane.pipeline) <= MAX_QUEUED_REQUESTS
             sending.cancel()
             reading.cancel()
 
@@ -196,7 +196,7 @@ def test_whoever_hangs_up_behind_a_queued_request_ends_the_one_before_it(run: Ru
 
 def test_a_body_that_nobody_reads_does_not_keep_a_connection(run: Run, station: Open) -> None:
     async def story() -> None:
-        async with station(limits=Limits(body_seconds=2)) as here:
+        async with station(limits=ConnectionLimits(body_seconds=2)) as here:
             client = await here.connect()
             await client.send(b"POST /early HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
             await client.read(12)
@@ -214,7 +214,7 @@ def test_connections_of_one_network_have_a_limit(run: Run, station: Open) -> Non
     refused: Counter[str] = Counter()
 
     async def story() -> None:
-        async with station(limits=Limits(connections_per_network=2)) as here:
+        async with station(limits=ConnectionLimits(connections_per_network=2)) as here:
             here.traffic.count_refusal = lambda reason: refused.update([reason])
             shared = here.traffic
             entered = [shared.enter(peer) for peer in ("203.0.113.7", "203.0.113.99", "203.0.113.1")]
@@ -232,7 +232,7 @@ def test_a_connection_too_many_is_told_and_closed(run: Run, station: Open, monke
     monkeypatch.setattr("refract.web.connections.is_loopback", lambda _: False)  # the only network a test has
 
     async def story() -> None:
-        async with station(limits=Limits(connections_per_network=1)) as here:
+        async with station(limits=ConnectionLimits(connections_per_network=1)) as here:
             here.fill(b"/hit", here.entry(1))
             first, second = await here.connect(), await here.connect()
             await second.read()

@@ -13,8 +13,8 @@ from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.redirect import qr
 from refract.redirect.errors import QrTooDense, QrTooLong
-from refract.web import renders
-from refract.web.renders import Renders
+from refract.web import render_cache
+from refract.web.render_cache import RenderCache
 from tests.client import on_sqlite
 from tests.conftest import START
 from tests.loop_cpu import measure_loop_cpu
@@ -66,13 +66,13 @@ def test_png_has_exactly_the_size_and_shows_the_code(size: int) -> None:
     assert len(rows) == size
     assert {len(row) for row in rows} == {size}
     assert modules(rows, len(wanted)) == wanted
-    quiet = qr.QUIET * (size // (len(wanted) + 2 * qr.QUIET))
+    quiet = qr.QUIET_ZONE * (size // (len(wanted) + 2 * qr.QUIET_ZONE))
     assert all("#" not in row for row in rows[:quiet] + rows[-quiet:])
     assert all(not row[:quiet].strip(".") and not row[-quiet:].strip(".") for row in rows)
 
 
 def test_svg_draws_the_same_modules() -> None:
-    text = qr.svg(URL).decode()
+    text = qr.render_svg(URL).decode()
     wanted = [list(row) for row in segno.make_qr(URL, error="m", boost_error=False).matrix]
     count = len(wanted)
     drawn = [[0] * count for _ in range(count)]
@@ -87,7 +87,7 @@ def test_svg_draws_the_same_modules() -> None:
             x, y = x + values[0], y + values[1]
         else:
             for step in range(int(values[0])):
-                drawn[int(y) - qr.QUIET][int(x) + step - qr.QUIET] = 1
+                drawn[int(y) - qr.QUIET_ZONE][int(x) + step - qr.QUIET_ZONE] = 1
             x += values[0]
 
     assert drawn == wanted
@@ -99,7 +99,7 @@ def test_what_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(QrTooDense, match="at least 77 pixels"):
         qr.png("http://go.test/" + "x" * 280, 64)
     with pytest.raises(QrTooLong):
-        qr.svg("x" * (qr.MAX_TEXT + 1))
+        qr.render_svg("x" * (qr.MAX_TEXT + 1))
 
 
 async def test_formats_over_http(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ async def test_formats_over_http(tmp_path: Path) -> None:
         svg, png = await wire.ask("/Road_Map.qr"), await wire.ask("/road-map.QR?format=png&size=100")
         extra = await wire.ask("/gh.qr/core?format=PNG")
         assert svg.header("content-type") == "image/svg+xml"
-        assert svg.body == qr.svg(URL)
+        assert svg.body == qr.render_svg(URL)
         assert svg.header("cache-control") == "private, max-age=300"
         assert png.header("content-type") == "image/png"
         assert png.body == qr.png(URL, 100)
@@ -158,16 +158,16 @@ async def test_codes_are_drawn_outside_of_the_loop_kept_and_limited(tmp_path: Pa
 
 @on_sqlite
 async def test_images_are_kept_within_bounds(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renders, "MAX_IMAGES", 3)
-    kept = rt.part(Renders)
+    monkeypatch.setattr(render_cache, "MAX_IMAGES", 3)
+    kept = rt.singleton(RenderCache)
     echo = replace(qr.DRAW_SVG, function="builtins:bytes")
     for text in ("a", "b", "c", "a", "d"):
-        assert await kept.draw(echo, text, "net") == text.encode()
-    assert [key[1] for key in kept._kept] == ["c", "a", "d"]
+        assert await kept.render(echo, text, "net") == text.encode()
+    assert [key[1] for key in kept._images] == ["c", "a", "d"]
 
-    monkeypatch.setattr(renders, "MAX_IMAGE_BYTES", 5)
-    await kept.draw(echo, "long", "net")
-    assert [key[1] for key in kept._kept] == ["d", "long"]
+    monkeypatch.setattr(render_cache, "MAX_IMAGE_BYTES", 5)
+    await kept.render(echo, "long", "net")
+    assert [key[1] for key in kept._images] == ["d", "long"]
     assert kept._size == 5
 
 

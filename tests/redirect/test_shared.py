@@ -10,20 +10,21 @@ from pathlib import Path
 import pytest
 
 from refract.core.clock import ManualClock
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.errors import StoreUnavailable
-from refract.core.ids import encode
-from refract.core.redis import Redis
+from refract.core.ids import encode_base62
+from refract.core.redis import RedisClient
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.models import User
-from refract.links import blocking, feed, service
+from refract.links import feed, service
+from refract.links.golinks.template import parse_template
 from refract.links.models import LinkTotals, Visibility
-from refract.links.templates import read_template
-from refract.redirect.news import News
-from refract.redirect.resolve import Found
-from refract.redirect.shared import NAMES, SharedLinks
-from refract.redirect.warmup import warm_up
+from refract.links.safety import blocked_domains
+from refract.redirect.engine import warm_up
+from refract.redirect.invalidation import ChangeBroadcaster
+from refract.redirect.redis_cache import NAME_PREFIX, RedisLinkCache
+from refract.redirect.resolver import RedirectTarget
 from tests import make
 from tests.client import by_key
 from tests.conftest import make_settings
@@ -53,8 +54,8 @@ async def nodes(rt: Runtime) -> AsyncIterator[list[Place]]:
 
 
 @pytest.fixture
-async def redis(redis_server: RedisServer) -> AsyncIterator[Redis]:
-    client = Redis(redis_server.url)
+async def redis(redis_server: RedisServer) -> AsyncIterator[RedisClient]:
+    client = RedisClient(redis_server.url)
     yield client
     await client.close()
 
@@ -70,7 +71,7 @@ async def warm(rt: Runtime, ada: User, *nodes: Place) -> None:
 
 
 async def hear(node: Place) -> None:
-    assert await node.engine.bus.look()
+    assert await node.engine.invalidator.poll()
     node.rt.clock.advance(1)  # type: ignore[attr-defined]  # a test's clock
 
 
@@ -83,7 +84,7 @@ async def test_what_one_has_read_the_other_need_not(nodes: list[Place], rt: Runt
 
     answer = await second.get("/ROAD-MAP/y")
     assert (answer.status_code, answer.headers["location"]) == (302, "https://example.com/y?a=b#c")
-    assert (await second.get(f"/{encode(link.id)}")).status_code == 302
+    assert (await second.get(f"/{encode_base62(link.id)}")).status_code == 302
     assert len(second.reader.asked) == 1  # the code was read by nobody before; the name was
 
 
@@ -92,15 +93,15 @@ async def test_a_change_kills_every_entry_however_it_was_asked_for(nodes: list[P
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada, name="x")
     await warm(rt, ada, first, second)
-    for path in ("/x", f"/{encode(link.id)}"):
+    for path in ("/x", f"/{encode_base62(link.id)}"):
         await first.get(path)
     async with rt.db.write() as session:
         await service.disable_link(session, make.who(ada), link.id, clock.now())
-    shared = first.engine.shared
+    shared = first.engine.redis_cache
     assert shared is not None
-    await shared.forget([(link.id, 2)])
+    await shared.invalidate([(link.id, 2)])
 
-    for path in ("/x", f"/{encode(link.id)}"):
+    for path in ("/x", f"/{encode_base62(link.id)}"):
         assert (await second.get(path)).status_code == 410
     assert len(second.reader.asked) == 2
 
@@ -128,13 +129,13 @@ async def test_a_slow_reader_cannot_bring_an_old_version_back(nodes: list[Place]
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada, name="x")
     await warm(rt, ada, first, second)
-    old = await first.engine.tiers.find("x")
+    old = await first.engine.lookup.find("x")
     async with rt.db.write() as session:
         await service.disable_link(session, make.who(ada), link.id, clock.now())
-    shared = first.engine.shared
+    shared = first.engine.redis_cache
     assert old is not None
     assert shared is not None
-    await shared.forget([(link.id, 2)])
+    await shared.invalidate([(link.id, 2)])
     await shared.put("x", replace(old, asked_at=clock.monotonic()))
 
     assert (await second.get("/x")).status_code == 410
@@ -147,14 +148,16 @@ async def test_blocking_a_domain_makes_nothing_shared_count(nodes: list[Place], 
     await warm(rt, ada, first, second)
     await first.get("/x")
     async with rt.db.write() as session:
-        await blocking.block_domain(session, "bad.example", reason="", by=None, at=rt.clock.now())
+        await blocked_domains.block_domain(session, "bad.example", reason="", by=None, at=rt.clock.now())
     await hear(second)
 
     assert (await second.get("/x")).status_code == 410
 
 
 @pytest.mark.parametrize("visibility", [Visibility.SECURE, Visibility.SIGNED_IN])
-async def test_restricted_links_are_never_shared(nodes: list[Place], rt: Runtime, ada: User, redis: Redis, visibility: Visibility) -> None:
+async def test_restricted_links_are_never_shared(
+    nodes: list[Place], rt: Runtime, ada: User, redis: RedisClient, visibility: Visibility
+) -> None:
     first, _ = nodes
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="hush", visibility=visibility, destination="https://secret.example/")
@@ -163,11 +166,11 @@ async def test_restricted_links_are_never_shared(nodes: list[Place], rt: Runtime
     assert (await first.get("/hush")).status_code == 401
     assert (await first.get("/hush", headers=mine)).status_code == 302
 
-    keys = [key for key in await redis.ask("KEYS", "refract:*") if b"least" not in key]
+    keys = [key for key in await redis.execute("KEYS", "refract:*") if b"least" not in key]
     assert keys == [b"refract:2:n:warm"]
 
 
-async def test_nothing_lives_beyond_its_expiry(nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock, redis: Redis) -> None:
+async def test_nothing_lives_beyond_its_expiry(nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock, redis: RedisClient) -> None:
     first, second = nodes
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="soon", expires_at=clock.now() + timedelta(seconds=90))
@@ -175,8 +178,8 @@ async def test_nothing_lives_beyond_its_expiry(nodes: list[Place], rt: Runtime, 
     await warm(rt, ada, first, second)
     for name in ("soon", "late"):
         assert (await first.get(f"/{name}")).status_code == 302
-    assert 0 < await redis.ask("PTTL", "refract:2:n:soon") <= 90_000
-    assert 90_000 < await redis.ask("PTTL", "refract:2:n:late") <= 300_000
+    assert 0 < await redis.execute("PTTL", "refract:2:n:soon") <= 90_000
+    assert 90_000 < await redis.execute("PTTL", "refract:2:n:late") <= 300_000
     clock.advance(90)  # Redis keeps its own time: it still has the entry
 
     assert (await second.get("/soon")).status_code == 410
@@ -201,27 +204,29 @@ async def test_without_the_database_what_redis_knows_is_answered(
     assert (await second.get("/y")).status_code == 503
 
 
-async def test_an_answer_for_another_name_is_refused(nodes: list[Place], rt: Runtime, ada: User, redis: Redis) -> None:
+async def test_an_answer_for_another_name_is_refused(nodes: list[Place], rt: Runtime, ada: User, redis: RedisClient) -> None:
     first, second = nodes
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="a", destination="https://a.example/")
         await make.link(session, rt, ada, name="b", destination="https://b.example/")
     await warm(rt, ada, first, second)
     await first.get("/a")
-    await redis.ask("SET", "refract:2:n:b", await redis.ask("GET", "refract:2:n:a"))
+    await redis.execute("SET", "refract:2:n:b", await redis.execute("GET", "refract:2:n:a"))
 
     assert (await second.get("/b")).headers["location"] == "https://b.example/"
-    assert second.engine.shared is not None
-    assert second.engine.shared.crossed == 1
+    assert second.engine.redis_cache is not None
+    assert second.engine.redis_cache.key_mismatches == 1
 
 
 @pytest.mark.parametrize("rubbish", [b"", b"x", b"1 2 3 {}", b"1 1 0 null", b'1 1 0 {"for":"b"}', b"\xff" * 40])
-async def test_rubbish_in_redis_is_as_good_as_nothing(nodes: list[Place], rt: Runtime, ada: User, redis: Redis, rubbish: bytes) -> None:
+async def test_rubbish_in_redis_is_as_good_as_nothing(
+    nodes: list[Place], rt: Runtime, ada: User, redis: RedisClient, rubbish: bytes
+) -> None:
     first, _ = nodes
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="b")
     await warm(rt, ada, first)
-    await redis.ask("SET", "refract:2:n:b", rubbish)
+    await redis.execute("SET", "refract:2:n:b", rubbish)
 
     assert (await first.get("/b")).status_code == 302
 
@@ -240,20 +245,20 @@ async def test_without_redis_everything_goes_on(nodes: list[Place], rt: Runtime,
 async def test_news_travel_and_the_new_state_is_written_through(nodes: list[Place], rt: Runtime, ada: User) -> None:
     first, second = nodes
     await warm(rt, ada, first, second)
-    assert first.engine.news is not None
-    assert second.engine.news is not None
-    told: list[feed.Change] = []
+    assert first.engine.broadcaster is not None
+    assert second.engine.broadcaster is not None
+    told: list[feed.TargetChange] = []
     tasks = [
-        asyncio.create_task(first.engine.news.tell(first.engine.tiers.share)),
-        asyncio.create_task(second.engine.news.hear(told.extend)),
+        asyncio.create_task(first.engine.broadcaster.broadcast(first.engine.lookup.refresh_shared)),
+        asyncio.create_task(second.engine.broadcaster.receive(told.extend)),
     ]
     await asyncio.sleep(0.3)
     try:
         async with first.rt.db.write() as session:
             link = await make.link(session, first.rt, ada, name="fresh")
         await until(lambda: bool(told))
-        assert told == [feed.Change(link.id, 1, ("fresh",))]
-        shared = second.engine.shared
+        assert told == [feed.TargetChange(link.id, 1, ("fresh",))]
+        shared = second.engine.redis_cache
         assert shared is not None
         async with asyncio.timeout(5):
             while await shared.get("fresh") is None:  # noqa: ASYNC110 - Redis sends no event
@@ -271,27 +276,29 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def test_too_many_changes_to_remember_are_not_half_remembered(
-    rt: Runtime, redis: Redis, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    rt: Runtime, redis: RedisClient, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("refract.redirect.shared.MOST_LEASTS", 10)
-    shared = SharedLinks(redis, clock.now, clock.monotonic)
-    shared.deaf = False
-    found = Found(kind="link", id=99, name="x", template=read_template("https://example.com/"), version=1, asked_at=clock.monotonic())
+    monkeypatch.setattr("refract.redirect.redis_cache.MOST_LEASTS", 10)
+    shared = RedisLinkCache(redis, clock.now, clock.monotonic)
+    shared.feed_stale = False
+    found = RedirectTarget(
+        kind="link", id=99, name="x", template=parse_template("https://example.com/"), version=1, asked_at=clock.monotonic()
+    )
     await shared.put("x", found)
     assert await shared.get("x") is not None
     for number in range(11):
-        shared.heard(number + 1, 5)
+        shared.note_version(number + 1, 5)
 
     assert await shared.get("x") is None
     clock.advance(301)
     assert await shared.get("x") is not None
 
 
-async def test_words_that_are_no_news_are_passed_over(rt: Runtime, redis: Redis, clock: ManualClock) -> None:
-    news = News(rt, redis, SharedLinks(redis, clock.now, clock.monotonic))
+async def test_words_that_are_no_news_are_passed_over(rt: Runtime, redis: RedisClient, clock: ManualClock) -> None:
+    news = ChangeBroadcaster(rt, redis, RedisLinkCache(redis, clock.now, clock.monotonic))
     for words in (b"", b"{}", b"[1]", b'["x", [[1]]]', b'["x", [["a", 1, []]]]', b"\xff"):
-        assert news._read(words) == []
-    assert news._read(b'["x", [[5, 2, ["a"]]]]') == [feed.Change(5, 2, ("a",))]
+        assert news._parse_message(words) == []
+    assert news._parse_message(b'["x", [[5, 2, ["a"]]]]') == [feed.TargetChange(5, 2, ("a",))]
 
 
 async def test_the_most_used_links_are_ready_before_they_are_asked_for(
@@ -313,7 +320,7 @@ async def test_the_most_used_links_are_ready_before_they_are_asked_for(
     assert node.cached == {b"/hot", b"/warmer"}
 
 
-async def test_what_is_held_or_flagged_is_never_shared(nodes: list[Place], rt: Runtime, ada: User, redis: Redis) -> None:
+async def test_what_is_held_or_flagged_is_never_shared(nodes: list[Place], rt: Runtime, ada: User, redis: RedisClient) -> None:
     first, second = nodes
     async with rt.db.write() as session:
         eve = await make.person(session, rt, "eve")
@@ -322,13 +329,13 @@ async def test_what_is_held_or_flagged_is_never_shared(nodes: list[Place], rt: R
         flagged.flagged, flagged.flag_reason = True, "unchecked"
     await warm(rt, ada, first, second)
     assert (await first.get("/held")).status_code == 302
-    assert await redis.ask("EXISTS", f"{NAMES}held") == 1
+    assert await redis.execute("EXISTS", f"{NAME_PREFIX}held") == 1
     assert (await first.get("/flagged")).status_code == 200
-    assert await redis.ask("EXISTS", f"{NAMES}flagged") == 0
+    assert await redis.execute("EXISTS", f"{NAME_PREFIX}flagged") == 0
 
     async with rt.db.write() as session:
         (await session.get_one(User, eve.id)).held_at = rt.clock.now()
-        await blocking.forget_everything(session)
+        await blocked_domains.invalidate_all(session)
     for node in nodes:
         await hear(node)
         assert (await node.get("/held")).status_code == 410  # though the old entry still lies in Redis
@@ -336,7 +343,7 @@ async def test_what_is_held_or_flagged_is_never_shared(nodes: list[Place], rt: R
 
 
 async def test_an_entry_of_a_version_that_knows_fewer_reasons_is_not_believed(
-    nodes: list[Place], rt: Runtime, ada: User, redis: Redis
+    nodes: list[Place], rt: Runtime, ada: User, redis: RedisClient
 ) -> None:
     first, second = nodes
     async with rt.db.write() as session:
@@ -345,6 +352,6 @@ async def test_an_entry_of_a_version_that_knows_fewer_reasons_is_not_believed(
     await warm(rt, ada, first, second)
     old = '{"for":"x","name":"x","by_code":false,"to":"https://example.com/","redirect":302,"status":"active","expires":null,'
     old += '"forward":false,"blocked":false,"title":null,"made":null}'
-    await redis.ask("SET", "refract:n:x", f"{link.id} 1 0 {old}")
+    await redis.execute("SET", "refract:n:x", f"{link.id} 1 0 {old}")
 
     assert (await second.get("/x")).status_code == 200

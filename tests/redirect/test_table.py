@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refract.redirect import answer
-from refract.redirect.table import Entry, Forgotten, Negatives, Table
+from refract.redirect import responses
+from refract.redirect.cache import CachedRedirect, NegativeCache, RecentInvalidations, RedirectCache
 
 
 class Time:
@@ -17,13 +17,13 @@ class Time:
         return self.now
 
 
-def entry(target: int, version: int = 1) -> Entry:
-    return Entry(target, version, b"head %d" % target)
+def entry(target: int, version: int = 1) -> CachedRedirect:
+    return CachedRedirect(target, version, b"head %d" % target)
 
 
-def filled(capacity: int, paths: int, spellings: int = 16) -> tuple[Table, Time]:
+def filled(capacity: int, paths: int, spellings: int = 16) -> tuple[RedirectCache, Time]:
     time = Time()
-    table = Table(capacity, spellings=spellings, monotonic=time)
+    table = RedirectCache(capacity, paths_per_target=spellings, monotonic=time)
     for number in range(paths):
         assert table.fill(b"/%d" % number, entry(number), table.now() + 0.001)
     time.now += 1
@@ -64,7 +64,7 @@ def test_a_link_is_forgotten_in_all_its_spellings() -> None:
     for path in (b"/Road", b"/road", b"/ROAD"):
         table.fill(path, entry(7), table.now())
 
-    table.forget(7)
+    table.invalidate(7)
 
     assert list(table.paths) == [b"/0"]
 
@@ -83,9 +83,9 @@ def test_a_path_that_leads_elsewhere_now_belongs_to_the_other_link() -> None:
     table.fill(b"/a", entry(1), table.now())
     table.fill(b"/a", entry(2), table.now())
 
-    table.forget(1)
+    table.invalidate(1)
     assert table.paths[b"/a"].target == 2
-    table.forget(2)
+    table.invalidate(2)
     assert len(table) == 0
 
 
@@ -96,13 +96,13 @@ def test_an_answer_read_before_the_change_is_refused_after_it(forget: str) -> No
     time.now += 1
     match forget:
         case "target":
-            table.forget(5)
+            table.invalidate(5)
         case "path":
-            table.forget_path(b"/five")
+            table.invalidate_path(b"/five")
         case "key":
-            table.forget_key(b"five")
+            table.invalidate_key(b"five")
         case "all":
-            table.forget_all()
+            table.invalidate_all()
         case _:
             table.mark_stale()
     time.now += 1
@@ -114,7 +114,7 @@ def test_an_answer_read_before_the_change_is_refused_after_it(forget: str) -> No
 
 def test_an_answer_read_at_the_very_moment_of_the_change_is_refused() -> None:
     table, _ = filled(10, 0)
-    table.forget(5)
+    table.invalidate(5)
 
     assert not table.fill(b"/five", entry(5), table.now())
 
@@ -129,14 +129,14 @@ def test_an_answer_that_took_longer_than_we_remember_is_refused() -> None:
 
 def test_what_is_remembered_of_forgetting_is_forgotten_too() -> None:
     time = Time()
-    forgotten = Forgotten(time)
+    forgotten = RecentInvalidations(time)
     for number in range(1000):
-        forgotten.note(number)
+        forgotten.record(number)
         time.now += 0.1
 
     assert len(forgotten) <= 102
-    forgotten.note(999)
-    assert forgotten.since(time.now - 1, 999)
+    forgotten.record(999)
+    assert forgotten.has_any_since(time.now - 1, 999)
 
 
 def test_stale_entries_are_no_hits_but_remain_for_an_emergency() -> None:
@@ -146,18 +146,18 @@ def test_stale_entries_are_no_hits_but_remain_for_an_emergency() -> None:
     table.mark_stale()
     assert table.paths is paths
     assert not paths
-    stale = table.stale(b"/1")
+    stale = table.get_stale(b"/1")
     assert stale is not None
     assert stale.target == 1
 
     table.fill(b"/1", entry(1, version=2), table.now() + 0.001)
     assert table.paths[b"/1"].version == 2
-    assert table.stale(b"/1") is None
+    assert table.get_stale(b"/1") is None
 
-    table.forget(2)
-    assert table.stale(b"/2") is None
-    table.forget_all()
-    assert table.stale(b"/0") is None
+    table.invalidate(2)
+    assert table.get_stale(b"/2") is None
+    table.invalidate_all()
+    assert table.get_stale(b"/0") is None
 
 
 def test_stale_entries_make_room_first() -> None:
@@ -174,7 +174,7 @@ def test_stale_entries_make_room_first() -> None:
 def test_filling_and_forgetting_for_ever_holds_no_memory() -> None:
     table, time = filled(10, 0)
     for _ in range(1000):
-        table.forget(1)
+        table.invalidate(1)
         time.now += 0.5
         assert table.fill(b"/a", entry(1), table.now())
 
@@ -187,7 +187,7 @@ steps = st.lists(st.tuples(st.sampled_from("fhxps"), st.integers(0, 8), st.integ
 @given(steps)
 def test_index_and_paths_always_agree(todo: list[tuple[str, int, int]]) -> None:
     time = Time()
-    table = Table(5, spellings=2, monotonic=time)
+    table = RedirectCache(5, paths_per_target=2, monotonic=time)
     for what, path, target in todo:
         time.now += 1
         name = b"/%d" % path
@@ -197,28 +197,28 @@ def test_index_and_paths_always_agree(todo: list[tuple[str, int, int]]) -> None:
             case "h" if name in table.paths:
                 table.paths[name].seen = True
             case "x":
-                table.forget(target)
+                table.invalidate(target)
                 assert all(each.target != target for each in table.paths.values())
             case "p":
-                table.forget_path(name)
+                table.invalidate_path(name)
                 assert name not in table.paths
-                assert table.stale(name) is None
+                assert table.get_stale(name) is None
             case "s":
                 table.mark_stale()
         known = {(each.target, each.path) for each in [*table.paths.values(), *table._stale.values()]}
-        assert known == {(target, path) for target, paths in table._of_target.items() for path in paths}
+        assert known == {(target, path) for target, paths in table._paths_by_target.items() for path in paths}
         assert len(table) <= 5
-        assert all(len(paths) <= 2 for paths in table._of_target.values())
+        assert all(len(paths) <= 2 for paths in table._paths_by_target.values())
 
 
 def test_a_cached_link_costs_less_than_a_kilobyte() -> None:
     number = 10_000
     gc.collect()
     tracemalloc.start()
-    table = Table(number)
+    table = RedirectCache(number)
     for n in range(number):
-        head = answer.head(302, b"https://www.example.com/a/rather/long/path/to/an/article-%d?with=a&few=parameters" % n)
-        table.fill(b"/name-of-a-link-%d" % n, Entry(10**17 + n, 10**6 + n, head, 1_900_000_000_000_000_000 + n), table.now() + 1)
+        head = responses.build_head(302, b"https://www.example.com/a/rather/long/path/to/an/article-%d?with=a&few=parameters" % n)
+        table.fill(b"/name-of-a-link-%d" % n, CachedRedirect(10**17 + n, 10**6 + n, head, 1_900_000_000_000_000_000 + n), table.now() + 1)
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -228,7 +228,7 @@ def test_a_cached_link_costs_less_than_a_kilobyte() -> None:
 
 def test_a_negative_is_kept_for_its_time_and_no_longer() -> None:
     time = Time()
-    unknown = Negatives(10, seconds=500, monotonic=time)
+    unknown = NegativeCache(10, seconds=500, monotonic=time)
     unknown.add(b"nope", unknown.now())
 
     assert b"nope" in unknown
@@ -240,7 +240,7 @@ def test_a_negative_is_kept_for_its_time_and_no_longer() -> None:
 
 def test_a_flood_of_negatives_is_bounded() -> None:
     time = Time()
-    unknown = Negatives(10, monotonic=time)
+    unknown = NegativeCache(10, monotonic=time)
     for number in range(1000):
         unknown.add(b"%d" % (number % 500), unknown.now())
 
@@ -250,12 +250,12 @@ def test_a_flood_of_negatives_is_bounded() -> None:
 
 def test_a_name_that_was_created_is_not_unknown_any_more() -> None:
     time = Time()
-    unknown = Negatives(10, monotonic=time)
+    unknown = NegativeCache(10, monotonic=time)
     began = unknown.now()
     unknown.add(b"new", began)
     time.now += 1
 
-    unknown.forget(b"new")
+    unknown.invalidate(b"new")
 
     assert b"new" not in unknown
     assert not unknown.add(b"new", began)  # looked up before the name was there
@@ -264,10 +264,10 @@ def test_a_name_that_was_created_is_not_unknown_any_more() -> None:
 
 def test_forgetting_twice_at_one_moment_is_forgetting_once() -> None:
     time = Time()
-    table = Table(4, monotonic=time)
-    table.forget_key("x")
-    table.forget_key("x")
+    table = RedirectCache(4, monotonic=time)
+    table.invalidate_key("x")
+    table.invalidate_key("x")
     time.now += 11
-    table.forget_key("y")
+    table.invalidate_key("y")
 
     assert table.fill(b"/x", entry(1), table.now(), "x")

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from refract.core.clock import ManualClock
-from refract.core.db import WriteSession
-from refract.core.ids import encode
+from refract.core.db.session import WriteSession
+from refract.core.ids import encode_base62
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.keys import create_key
 from refract.identity.models import Scope, User
 from refract.links import feed, service
-from refract.links.blocking import block_domain, unblock_domain
 from refract.links.models import Link
+from refract.links.safety.blocked_domains import block_domain, unblock_domain
 from refract.links.schemas import LinkPatch
 from refract.names import service as names
-from refract.names.models import Kind, Name
+from refract.names.models import Name, NameTarget
 from tests import make
 from tests.conftest import make_settings
 from tests.redirect.nodes import Place, open_place
@@ -51,7 +51,7 @@ async def new_link(rt: Runtime, owner: User, destination: str = make.DESTINATION
 
 async def test_names_in_any_spelling_and_codes_to_the_letter(place: Place, rt: Runtime, ada: User) -> None:
     link = await new_link(rt, ada, "https://example.com/a?b=c", name="Road-Map")
-    code = encode(link.id)
+    code = encode_base62(link.id)
 
     for path in ("/Road-Map", "/road_map", f"/{code}", "/ROAD-MAP.", f"/{code},"):
         answer = await place.get(path)
@@ -64,7 +64,7 @@ async def test_everything_the_answer_needs_comes_with_the_one_question(place: Pl
     soon = rt.clock.now() + timedelta(days=1)
     link = await new_link(rt, ada, name="x", title="Title", redirect_status=308, expires_at=soon, forward_query=True, visibility="secure")
 
-    found = await place.engine.tiers.find("X")
+    found = await place.engine.lookup.find("X")
 
     assert found is not None
     assert (found.id, found.name, found.version, found.title, found.created_at) == (link.id, "x", 1, "Title", link.created_at)
@@ -82,7 +82,7 @@ async def test_a_list_is_told_from_a_link(place: Place, rt: Runtime) -> None:
     async with rt.db.write() as session:
         session.add(Name(key="reading", name="reading", kind="list", target_id=7, head="", middle="", tail="", created_at=rt.clock.now()))
 
-    found = await place.engine.tiers.find("Reading")
+    found = await place.engine.lookup.find("Reading")
 
     assert found is not None
     assert (found.kind, found.id, found.name) == ("list", 7, "reading")
@@ -121,7 +121,7 @@ async def test_ten_thousand_at_once_on_a_cold_name_are_one_question(place: Place
 async def test_those_who_come_while_the_answer_is_on_its_way_to_the_table_do_not_ask_again(place: Place, rt: Runtime, ada: User) -> None:
     """Between the answer of the database and the table lie a few turns of the event loop, and in each of them more may ask."""
     await new_link(rt, ada, name="hot")
-    find = place.engine.tiers.find
+    find = place.engine.lookup.find
 
     coming = [asyncio.create_task(find("hot"))]
     while not coming[0].done():
@@ -137,11 +137,11 @@ async def test_those_who_come_while_the_answer_is_on_its_way_to_the_table_do_not
 
 async def test_what_was_just_read_is_given_to_nobody_after_a_change(place: Place, rt: Runtime, ada: User) -> None:
     link = await new_link(rt, ada, name="hot")
-    before = await place.engine.tiers.find("hot")
+    before = await place.engine.lookup.find("hot")
     async with rt.db.write() as session:
         await service.disable_link(session, make.who(ada), link.id, rt.clock.now())
 
-    after = await place.engine.tiers.find("hot")
+    after = await place.engine.lookup.find("hot")
 
     assert before is not None
     assert after is not None
@@ -150,17 +150,17 @@ async def test_what_was_just_read_is_given_to_nobody_after_a_change(place: Place
 
 async def test_what_was_just_read_is_kept_for_a_moment_only(place: Place, rt: Runtime, ada: User) -> None:
     await new_link(rt, ada, name="hot")
-    first = await place.engine.tiers.find("hot")
+    first = await place.engine.lookup.find("hot")
     for _ in range(20):
         await asyncio.sleep(0)
 
-    assert await place.engine.tiers.find("hot") is not first
+    assert await place.engine.lookup.find("hot") is not first
 
 
 async def test_who_gives_up_leaves_the_others_their_answer(place: Place, rt: Runtime, ada: User) -> None:
     await new_link(rt, ada, name="hot")
     place.reader.gate.clear()
-    first, second = (asyncio.create_task(place.engine.tiers.find("hot")) for _ in range(2))
+    first, second = (asyncio.create_task(place.engine.lookup.find("hot")) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     place.reader.gate.set()
@@ -182,19 +182,19 @@ async def test_an_unknown_name_is_asked_for_once_until_it_exists(place: Place, r
 
 async def test_an_unknown_code_is_forgotten_when_its_link_is_made(place: Place, rt: Runtime, ada: User) -> None:
     link = await new_link(rt, ada)
-    code = encode(link.id)
-    place.engine.negatives.add(b"c" + code.encode(), rt.clock.monotonic())
-    place.engine.negatives.add(b"n" + code.lower().encode(), rt.clock.monotonic())
+    code = encode_base62(link.id)
+    place.engine.negative_cache.add(b"c" + code.encode(), rt.clock.monotonic())
+    place.engine.negative_cache.add(b"n" + code.lower().encode(), rt.clock.monotonic())
     assert (await place.get(f"/{code}")).status_code == 404
 
-    place.engine.bus.told([feed.Change(link.id, 1, ())])
+    place.engine.invalidator.apply_changes([feed.TargetChange(link.id, 1, ())])
 
     assert (await place.get(f"/{code}")).status_code == 302
 
 
 async def test_a_missing_code_says_nothing_about_the_same_letters_in_another_case(place: Place, rt: Runtime, ada: User) -> None:
     link = await new_link(rt, ada)
-    code = encode(link.id)
+    code = encode_base62(link.id)
     assert code.swapcase() != code
     assert (await place.get(f"/{code.swapcase()}")).status_code == 404
 
@@ -222,16 +222,16 @@ async def test_a_flood_of_unknown_names_costs_no_link_its_place(place: Place, rt
     assert len(before) == 100
 
     for number in range(3_000):
-        await place.engine.tiers.find(f"unknown-{number}")
+        await place.engine.lookup.find(f"unknown-{number}")
 
     assert place.cached == before
-    assert place.engine.table.evicted == 0
-    assert len(place.engine.negatives) <= 64
+    assert place.engine.cache.evicted == 0
+    assert len(place.engine.negative_cache) <= 64
 
 
 async def test_a_flood_of_strangers_is_not_helped_to_spell(place: Place, rt: Runtime) -> None:
     async with rt.db.write() as session:
-        await names.claim_for(session, make.space(rt), Kind.LIST, 42, ["roadmap"])
+        await names.claim_names_for(session, make.space(rt), NameTarget.LIST, 42, ["roadmap"])
     asked = [(await place.get("/roadmop")).json()["suggestions"] for _ in range(60)]
 
     assert asked[0] == ["roadmap"]
@@ -260,7 +260,7 @@ async def test_what_was_read_before_a_change_is_not_kept_after_it(place: Place, 
 
     await before
     assert not place.cached
-    assert place.engine.table.refused == 1
+    assert place.engine.cache.refused == 1
 
 
 async def test_who_asks_after_a_change_is_not_given_what_others_asked_for_before(place: Place, rt: Runtime, ada: User) -> None:
@@ -366,13 +366,13 @@ async def test_expiry_holds_to_the_moment_in_every_tier(place: Place, rt: Runtim
     await new_link(rt, ada, name="x", expires_at=ends)
     async with place.on_the_wire() as wire:
         assert (await wire.get("/x")).status_code == 302
-        answered = place.engine.traffic.turn.answered
+        answered = place.engine.connections.turn.answered
         clock.advance((ends - clock.now()).total_seconds() - 0.000_001)
 
         assert (await wire.get("/x")).status_code == 302
-        assert place.engine.traffic.turn.answered == answered + 1  # by the lane, from the table
+        assert place.engine.connections.turn.answered == answered + 1  # by the lane, from the table
         assert (await place.get("/x")).status_code == 302
-        assert place.engine.stale(b"/x", b"") is None
+        assert place.engine.find_stale(b"/x", b"") is None
         clock.advance(0.000_001)
 
         assert (await wire.get("/x")).status_code == 410
@@ -384,9 +384,9 @@ async def test_what_is_stale_ends_with_its_expiry_too(place: Place, rt: Runtime,
     ends = clock.now() + timedelta(seconds=100)
     await new_link(rt, ada, name="x", expires_at=ends)
     await place.get("/x")
-    place.engine.table.mark_stale()
+    place.engine.cache.mark_stale()
 
     clock.advance((ends - clock.now()).total_seconds() - 0.000_001)
-    assert place.engine.stale(b"/x", b"") is not None
+    assert place.engine.find_stale(b"/x", b"") is not None
     clock.advance(0.000_001)
-    assert place.engine.stale(b"/x", b"") is None
+    assert place.engine.find_stale(b"/x", b"") is None

@@ -10,15 +10,15 @@ import pytest
 from httpx import ASGITransport, AsyncClient, Response
 from sqlalchemy import select, update
 
-from refract.analytics.spool_reader import Position, look_at, read_batch
-from refract.app import Application
+from refract.app import WebNode
+from refract.clicks.spool.reader import SpoolPosition, inspect_spool, read_batch
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links.models import FlagReason, Link
 from refract.lists import service as lists
-from refract.lists.access import Who as ListMaker
+from refract.lists.access import ListCaller as ListMaker
 from refract.lists.models import ListEntry
-from refract.redirect.warning import CONFIRMED_SECONDS
+from refract.redirect.responses import CONFIRMATION_SECONDS
 from tests import make
 
 PAGE = {"Accept": "text/html"}
@@ -33,10 +33,10 @@ async def link(rt: Runtime, ada: User) -> Link:
     return made
 
 
-def _clicks(app: Application, target: int | None) -> int:
+def _clicks(app: WebNode, target: int | None) -> int:
     """How many clicks of a target are in the spool."""
     assert app.engine is not None
-    state, position, count = look_at(app.engine.spool.directory), Position(), 0
+    state, position, count = inspect_spool(app.engine.spool.directory), SpoolPosition(), 0
     while (batch := read_batch(state, position, 1 << 20)).next != position:
         count += sum(click.target == target for click in batch.clicks)
         position = batch.next
@@ -49,7 +49,7 @@ def _continue(response: Response) -> str:
     return unescape(found[1])
 
 
-async def test_the_preview_comes_first_and_one_click_is_counted(client: AsyncClient, app: Application, link: Link) -> None:
+async def test_the_preview_comes_first_and_one_click_is_counted(client: AsyncClient, app: WebNode, link: Link) -> None:
     first = await client.get("/odd", headers=PAGE)
     assert first.status_code == 200
     assert "one.example" in first.text
@@ -61,7 +61,7 @@ async def test_the_preview_comes_first_and_one_click_is_counted(client: AsyncCli
     assert (second.status_code, second.headers["location"]) == (302, "https://one.example/docs")
     assert _clicks(app, link.id) == 1
     assert app.engine is not None
-    assert app.engine.table.paths == {}
+    assert app.engine.cache.paths == {}
 
 
 @pytest.mark.parametrize("reason", FlagReason)
@@ -71,7 +71,7 @@ async def test_every_reason_has_its_words(client: AsyncClient, rt: Runtime, link
     assert 'role="alert"' in (await client.get("/odd", headers=PAGE)).text
 
 
-async def test_programs_and_head_get_the_preview_too(client: AsyncClient, app: Application, link: Link) -> None:
+async def test_programs_and_head_get_the_preview_too(client: AsyncClient, app: WebNode, link: Link) -> None:
     told = await client.get("/odd")
     assert told.status_code == 200
     assert (told.json()["destination"], told.json()["flag_reason"]) == ("https://one.example/docs", "unchecked")
@@ -90,7 +90,7 @@ async def test_path_and_query_go_along(client: AsyncClient, link: Link) -> None:
 
 
 async def test_a_confirmation_is_for_one_network_one_link_and_a_while(
-    client: AsyncClient, rt: Runtime, app: Application, ada: User, link: Link
+    client: AsyncClient, rt: Runtime, app: WebNode, ada: User, link: Link
 ) -> None:
     async with rt.db.write() as session:
         other = await make.link(session, rt, ada, "https://two.example/", name="other")
@@ -103,7 +103,7 @@ async def test_a_confirmation_is_for_one_network_one_link_and_a_while(
         assert (await elsewhere.get(f"/odd?continue={token}")).status_code == 200
     for made_up in ("1", "0" * 24, ""):
         assert (await client.get(f"/odd?continue={made_up}")).status_code == 200
-    rt.clock.advance(CONFIRMED_SECONDS * 2)  # type: ignore[attr-defined]
+    rt.clock.advance(CONFIRMATION_SECONDS * 2)  # type: ignore[attr-defined]
     assert (await client.get(f"/odd?continue={token}")).status_code == 200
 
 
@@ -114,10 +114,10 @@ async def test_the_parameter_means_nothing_to_links_that_are_not_flagged(client:
     assert answer.headers["location"] == "https://two.example/?continue=" + "0" * 24
 
 
-async def test_a_flagged_entry_of_a_list_is_previewed_too(client: AsyncClient, rt: Runtime, app: Application, ada: User) -> None:
+async def test_a_flagged_entry_of_a_list_is_previewed_too(client: AsyncClient, rt: Runtime, app: WebNode, ada: User) -> None:
     async with rt.db.write() as session:
         made = await make.list_of(session, rt, ListMaker(ada.id), "https://two.example/", title="Reading")
-        slug = (await lists.publish(session, make.space(rt), ListMaker(ada.id), made.id)).slug
+        slug = (await lists.publish_list(session, make.space(rt), ListMaker(ada.id), made.id)).slug
         entry_id = await session.scalar(select(ListEntry.id).where(ListEntry.list_id == made.id))
         await session.execute(update(ListEntry).where(ListEntry.id == entry_id).values(flagged=True, flag_reason="lookalike"))
     first = await client.get(f"/{slug}/1", headers=PAGE)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from sqlalchemy import select
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.errors import RefractError
-from refract.library import vocabulary
+from refract.library.item_tags import set_item_tags
 from refract.library.models import Item, ItemStatus, ItemTag
-from refract.library.tagging import retag
-from refract.tags import personal
+from refract.library.service import tag_changes
+from refract.tags import personal_tags
 from refract.tags.errors import AliasNotFound, NoTagChange, NothingToMerge, TagExists, TagNameKept, TagNotFound
 from refract.tags.grammar import personal_key
 from refract.tags.models import Tag, TagAlias
@@ -94,7 +94,9 @@ class Vocabulary(Machine):
     @rule(name=st.sampled_from(NAMES), spelling=st.integers(0, 2))
     def create(self, name: str, spelling: int) -> None:
         typed = SPELLED[name][spelling]
-        made, refused = self._do(lambda session: personal.create(session, self.rt.ids, self.ada.id, typed, None, self.rt.clock.now()))
+        made, refused = self._do(
+            lambda session: personal_tags.create_tag(session, self.rt.ids, self.ada.id, typed, None, self.rt.clock.now())
+        )
         assert refused is None
         known = self._by_key(personal_key(name))
         if known is None:
@@ -113,7 +115,7 @@ class Vocabulary(Machine):
         chosen = set(data.draw(st.lists(st.sampled_from(live), max_size=3)))
 
         async def call(session: WriteSession) -> None:
-            await retag(session, await session.get_one(Item, self.items[item]), chosen, self.rt.clock.now())
+            await set_item_tags(session, await session.get_one(Item, self.items[item]), chosen, self.rt.clock.now())
 
         assert self._do(call)[1] is None
         now = self.rt.clock.now()
@@ -125,8 +127,8 @@ class Vocabulary(Machine):
 
         async def call(session: WriteSession) -> None:
             row = await session.get_one(Item, self.items[item])
-            await retag(session, row, [], self.rt.clock.now())
-            row.move(ItemStatus.ARCHIVED if item in self.discarded else ItemStatus.DISCARDED)
+            await set_item_tags(session, row, [], self.rt.clock.now())
+            row.set_status(ItemStatus.ARCHIVED if item in self.discarded else ItemStatus.DISCARDED)
 
         assert self._do(call)[1] is None
         self.borne[item] = {}
@@ -136,7 +138,7 @@ class Vocabulary(Machine):
     @rule(data=st.data(), name=st.sampled_from(NAMES))
     def rename(self, data: Any, name: str) -> None:
         number, key = self._pick(data), personal_key(name)
-        _, refused = self._do(lambda session: personal.change(session, self.ada.id, number, name=name))
+        _, refused = self._do(lambda session: personal_tags.change_tag(session, self.ada.id, number, name=name))
         word = self.tags.get(number)
         holder = next((one for one in self.tags.values() if one.key == key), None)
         if word is None or word.deleted:
@@ -155,7 +157,7 @@ class Vocabulary(Machine):
     @rule(data=st.data())
     def delete(self, data: Any) -> None:
         number = self._pick(data)
-        _, refused = self._do(lambda session: vocabulary.delete_tag(session, self.rt.ids, self.ada.id, number, self.rt.clock.now()))
+        _, refused = self._do(lambda session: tag_changes.delete_tag(session, self.rt.ids, self.ada.id, number, self.rt.clock.now()))
         if number not in self.tags or self.tags[number].deleted:
             assert refused is TagNotFound
             return
@@ -173,7 +175,7 @@ class Vocabulary(Machine):
         target = self._pick(data)
         sources = data.draw(st.lists(st.sampled_from([*self.tags, self.foreign]), min_size=1, max_size=2))
         now = self.rt.clock.now() + timedelta(seconds=1)
-        _, refused = self._do(lambda session: vocabulary.merge_tags(session, self.rt.ids, self.ada.id, target, sources, now))
+        _, refused = self._do(lambda session: tag_changes.merge_tags(session, self.rt.ids, self.ada.id, target, sources, now))
         if target in sources:
             assert refused is NothingToMerge
             return
@@ -200,7 +202,7 @@ class Vocabulary(Machine):
     def undo(self, data: Any, wait: int) -> None:
         number = self._pick(data)
         self.clock.advance(wait * 3600)
-        _, refused = self._do(lambda session: vocabulary.undo_change(session, self.ada.id, number, self.rt.clock.now()))
+        _, refused = self._do(lambda session: tag_changes.undo_tag_change(session, self.ada.id, number, self.rt.clock.now()))
         if number not in self.tags:
             assert refused is TagNotFound
             return
@@ -239,7 +241,7 @@ class Vocabulary(Machine):
     def forget_an_alias(self, data: Any) -> None:
         key = data.draw(st.sampled_from(sorted(self.aliases)))
         number = self._pick(data)
-        _, refused = self._do(lambda session: personal.forget_alias(session, self.ada.id, number, key.upper()))
+        _, refused = self._do(lambda session: personal_tags.delete_alias(session, self.ada.id, number, key.upper()))
         if number not in self.tags or self.tags[number].deleted:
             assert refused is TagNotFound
         elif self.aliases[key] != number:

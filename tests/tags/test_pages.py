@@ -8,7 +8,7 @@ from httpx import AsyncClient
 
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.tags import personal
+from refract.tags import personal_tags
 from refract.tags.pages import PER_PAGE
 from tests import make
 from tests.client import by_cookie, on_sqlite
@@ -23,7 +23,7 @@ async def test_turning_the_page_keeps_what_was_searched_for(client: AsyncClient,
     async with rt.db.write() as session:
         cookie = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}
         if here.endswith("mine"):
-            await personal.ensure(session, rt.ids, ada.id, names, rt.clock.now())
+            await personal_tags.ensure_tags(session, rt.ids, ada.id, names, rt.clock.now())
         else:
             for start in range(0, len(names), 20):
                 await make.link(session, rt, ada, tags=names[start : start + 20])

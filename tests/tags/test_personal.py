@@ -11,10 +11,10 @@ from refract.core.clock import ManualClock
 from refract.core.errors import StoreBusy
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.library import vocabulary
+from refract.library.item_tags import set_item_tags
 from refract.library.models import Item, ItemTag
-from refract.library.tagging import retag
-from refract.tags import personal
+from refract.library.service import tag_changes
+from refract.tags import personal_tags
 from refract.tags.errors import NoTagChange, TagNotFound
 from refract.tags.models import DEFAULT_COLOR, Tag
 from tests import make
@@ -126,7 +126,7 @@ async def test_revive_leaves_items_alone_and_undo_does_not(rt: Runtime, client: 
     assert (await client.post(f"{TAGS}/{tag.id}/undo", headers=as_ada)).status_code == 409
     async with rt.db.write() as session:
         clock.advance(timedelta(days=2).total_seconds())
-        assert await vocabulary.forget_changes(session, rt.clock.now()) == 2
+        assert await tag_changes.delete_expired_changes(session, rt.clock.now()) == 2
 
 
 @on_sqlite
@@ -144,7 +144,7 @@ async def test_rename_frees_the_old_name_and_refuses_a_taken_one(client: AsyncCl
 async def test_an_alias_can_be_deleted(rt: Runtime, client: AsyncClient, ada: User, as_ada: dict[str, str]) -> None:
     async with rt.db.write() as session:
         source, target = await items.tag(session, rt, ada, "a/b"), await items.tag(session, rt, ada, "c")
-        await vocabulary.merge_tags(session, rt.ids, ada.id, target.id, [source.id], rt.clock.now())
+        await tag_changes.merge_tags(session, rt.ids, ada.id, target.id, [source.id], rt.clock.now())
     assert (await client.delete(f"{TAGS}/{target.id}/aliases", headers=as_ada, params={"name": "A/B"})).status_code == 204
     assert (await client.delete(f"{TAGS}/{target.id}/aliases", headers=as_ada, params={"name": "a/b"})).json()["code"] == "ALIAS_NOT_FOUND"
     assert (await client.post(TAGS, headers=as_ada, json={"name": "a/b"})).json()["id"] == str(source.id)
@@ -173,7 +173,7 @@ async def test_many_who_make_the_same_tag_get_one(rt: Runtime, ada: User) -> Non
             try:
                 async with rt.db.write() as session:
                     name = ["Team", "team", "TEAM"][number % 3]
-                    return (await personal.create(session, rt.ids, ada.id, name, None, rt.clock.now())).tag.id
+                    return (await personal_tags.create_tag(session, rt.ids, ada.id, name, None, rt.clock.now())).tag.id
             except StoreBusy:
                 continue
         raise AssertionError
@@ -194,11 +194,11 @@ async def test_counts_stay_true_while_many_tag_and_merge(rt: Runtime, ada: User)
                 async with rt.db.write() as session:
                     if work % 2:
                         item = await session.get_one(Item, rows[(work + step) % 4], with_for_update={"key_share": True})
-                        await retag(session, item, [numbers[(work + step) % 3], numbers[step % 3]], rt.clock.now())
+                        await set_item_tags(session, item, [numbers[(work + step) % 3], numbers[step % 3]], rt.clock.now())
                     elif step % 2:
-                        await vocabulary.undo_change(session, ada.id, numbers[work % 3], rt.clock.now())
+                        await tag_changes.undo_tag_change(session, ada.id, numbers[work % 3], rt.clock.now())
                     else:
-                        await vocabulary.merge_tags(session, rt.ids, ada.id, numbers[work % 3], [numbers[(work + 1) % 3]], rt.clock.now())
+                        await tag_changes.merge_tags(session, rt.ids, ada.id, numbers[work % 3], [numbers[(work + 1) % 3]], rt.clock.now())
             except (StoreBusy, TagNotFound, NoTagChange):
                 continue
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from refract.analytics.archive_models import ArchiveFile
+from refract.clicks.archive.models import ArchiveFile
 from refract.core.runtime import Runtime
-from refract.transfer.backup import ArchiveAbsent, back_up, check, mark_backup
+from refract.transfer.backup import ArchiveAbsent, create_backup, mark_backup, verify_backup
 from refract.transfer.manifest import ArchiveLeftOut
-from refract.transfer.restore import restore
+from refract.transfer.restore import restore_backup
 from tests.serving import refract
 from tests.transfer.test_backup import NOW, elsewhere, one_database, rewrite, silent
 
@@ -39,23 +39,23 @@ async def test_a_backup_without_its_archive_fails_and_names_the_files(full: Runt
     (full.settings.effective_archive_dir / lost).unlink()
 
     with pytest.raises(ArchiveAbsent) as refused:
-        await back_up(full.settings, full.db, file, NOW, silent)
+        await create_backup(full.settings, full.db, file, NOW, silent)
     assert lost in refused.value.message
     assert "REFRACT_ARCHIVE_DIR" in refused.value.message
     assert leftovers(tmp_path) == []
 
-    manifest = await back_up(full.settings, full.db, file, NOW, silent, without_archive=True)
+    manifest = await create_backup(full.settings, full.db, file, NOW, silent, without_archive=True)
     assert manifest.without_archive
-    assert check(file).without_archive
+    assert verify_backup(file).without_archive
     assert not [name for name in manifest.files if name.startswith("archive/2")]
 
 
 async def test_the_archive_comes_back(full: Runtime, elsewhere: tuple, tmp_path: Path) -> None:  # type: ignore[type-arg]
     file = tmp_path / "backup.zip"
-    await back_up(full.settings, full.db, file, NOW, silent)
+    await create_backup(full.settings, full.db, file, NOW, silent)
     settings, db = elsewhere
 
-    await restore(settings, db, file, silent)
+    await restore_backup(settings, db, file, silent)
     for name in await archived_names(full):
         assert (settings.effective_archive_dir / name).read_text() == f"clicks of {name}"
 
@@ -64,15 +64,15 @@ async def test_the_archive_comes_back(full: Runtime, elsewhere: tuple, tmp_path:
 async def test_a_backup_that_lacks_an_archived_file_is_not_whole(full: Runtime, elsewhere: tuple, tmp_path: Path) -> None:  # type: ignore[type-arg]
     """One that an older version wrote: its manifest adds up and does not know of the files."""
     file = tmp_path / "backup.zip"
-    await back_up(full.settings, full.db, file, NOW, silent, without_archive=True)
+    await create_backup(full.settings, full.db, file, NOW, silent, without_archive=True)
     rewrite(file, lambda name, data: data.replace(b'"without_archive": true', b'"without_archive": false') if "manifest" in name else data)
     settings, db = elsewhere
 
     with pytest.raises(ArchiveLeftOut, match="lacks"):
-        check(file)
+        verify_backup(file)
     with pytest.raises(ArchiveLeftOut):
-        await restore(settings, db, file, silent)
-    await restore(settings, db, file, silent, without_archive=True)
+        await restore_backup(settings, db, file, silent)
+    await restore_backup(settings, db, file, silent, without_archive=True)
 
 
 @one_database
@@ -83,7 +83,7 @@ async def test_a_killed_backup_is_swept_by_the_next_and_a_living_one_is_not(full
         path.write_text("half")
     with alive.open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        await back_up(full.settings, full.db, tmp_path / "backup.zip", NOW, silent)
+        await create_backup(full.settings, full.db, tmp_path / "backup.zip", NOW, silent)
 
     assert leftovers(tmp_path) == [alive.name, "backup.zip"]
 

@@ -12,18 +12,18 @@ from sqlalchemy import insert
 
 from proofs.harness.filling import Filler, fill_archive, sums
 from refract import migrations
-from refract.analytics.figures import add_up as figures
-from refract.analytics.frames import LINK_CLICK, frame
-from refract.analytics.ingest import Ingester
-from refract.analytics.spool import Spool
-from refract.core.db import Database
+from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.spool.format import LINK_CLICK, encode_frame
+from refract.clicks.spool.writer import SpoolWriter
+from refract.clicks.verify import reconcile as figures
+from refract.core.db.session import Database
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.links.models import FeedEntry
 from refract.migrations.tables import metadata
-from refract.transfer.backup import NEVER_RESTORED, back_up, check
+from refract.transfer.backup import EXCLUDED_CREDENTIALS, create_backup, verify_backup
 from refract.transfer.manifest import BackupDamaged, NotABackup
-from refract.transfer.restore import NotEmpty, restore
+from refract.transfer.restore import NotEmpty, restore_backup
 from tests.conftest import make_settings
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -45,15 +45,15 @@ async def elsewhere(tmp_path: Path) -> AsyncIterator[tuple[Settings, Database]]:
 
 
 async def test_every_table_comes_back_as_it_was(full: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path) -> None:
-    before = await sums(full.db, NEVER_RESTORED)
+    before = await sums(full.db, EXCLUDED_CREDENTIALS)
     file = tmp_path / "backup.zip"
-    manifest = await back_up(full.settings, full.db, file, NOW, silent)
+    manifest = await create_backup(full.settings, full.db, file, NOW, silent)
     assert manifest.tables == before
     assert file.stat().st_mode & 0o077 == 0
 
     settings, db = elsewhere
-    await restore(settings, db, file, silent)
-    assert await sums(db, NEVER_RESTORED) == before
+    await restore_backup(settings, db, file, silent)
+    assert await sums(db, EXCLUDED_CREDENTIALS) == before
 
 
 async def test_a_backup_of_sqlite_restores_on_every_database(rt: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path) -> None:
@@ -62,32 +62,32 @@ async def test_a_backup_of_sqlite_restores_on_every_database(rt: Runtime, elsewh
     await Filler(db).fill()
     await fill_archive(db, settings.effective_archive_dir)
     file = tmp_path / "backup.zip"
-    manifest = await back_up(settings, db, file, NOW, silent)
+    manifest = await create_backup(settings, db, file, NOW, silent)
 
-    await restore(rt.settings, rt.db, file, silent)
-    assert await sums(rt.db, NEVER_RESTORED) == manifest.tables
+    await restore_backup(rt.settings, rt.db, file, silent)
+    assert await sums(rt.db, EXCLUDED_CREDENTIALS) == manifest.tables
     async with rt.db.write() as session:  # and it goes on numbering behind what came
         await session.execute(insert(FeedEntry).values(at=NOW, target_id=1, version=1, names=[]))
     with pytest.raises(NotEmpty):
-        await restore(rt.settings, rt.db, file, silent)
-    await restore(rt.settings, rt.db, file, silent, again=True)
-    assert await sums(rt.db, NEVER_RESTORED) == manifest.tables
+        await restore_backup(rt.settings, rt.db, file, silent)
+    await restore_backup(rt.settings, rt.db, file, silent, again=True)
+    assert await sums(rt.db, EXCLUDED_CREDENTIALS) == manifest.tables
 
 
 @one_database
 async def test_clicks_in_the_spool_survive_and_are_counted_once(rt: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path) -> None:
-    spool = Spool(rt.settings.effective_spool_dir, node="here")
-    click = frame(LINK_CLICK, 42, rt.clock.now_ns(), 0, b"\x0a\x00\x00", b"Mozilla/5.0", b"", b"")
+    spool = SpoolWriter(rt.settings.effective_spool_dir, node="here")
+    click = encode_frame(LINK_CLICK, 42, rt.clock.now_ns(), 0, b"\x0a\x00\x00", b"Mozilla/5.0", b"", b"")
     spool.append([click] * 5)
     await Ingester(rt).apply_all()
     spool.append([click] * 3)
     (rt.settings.data_dir / "secret").write_text("s" * 40)
     file = tmp_path / "backup.zip"
-    await back_up(rt.settings, rt.db, file, NOW, silent)
+    await create_backup(rt.settings, rt.db, file, NOW, silent)
     spool.close()
 
     settings, db = elsewhere
-    await restore(settings, db, file, silent)
+    await restore_backup(settings, db, file, silent)
     other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
     assert await Ingester(other).apply_all() == 3
     found = await figures(other)
@@ -98,7 +98,7 @@ async def test_clicks_in_the_spool_survive_and_are_counted_once(rt: Runtime, els
 @one_database
 async def test_salts_and_sessions_are_left_out(full: Runtime, tmp_path: Path) -> None:
     file = tmp_path / "backup.zip"
-    manifest = await back_up(full.settings, full.db, file, NOW, silent)
+    manifest = await create_backup(full.settings, full.db, file, NOW, silent)
 
     assert set(metadata.tables) - set(manifest.tables) == {"visitor_salts", "sessions", "signin_links"}
     with zipfile.ZipFile(file) as archive:
@@ -109,7 +109,7 @@ async def test_salts_and_sessions_are_left_out(full: Runtime, tmp_path: Path) ->
 @pytest.mark.parametrize("harm", ["cut", "changed", "swapped", "without manifest", "no zip", "absent"])
 async def test_a_damaged_backup_is_not_restored(full: Runtime, tmp_path: Path, harm: str) -> None:
     file = tmp_path / "backup.zip"
-    await back_up(full.settings, full.db, file, NOW, silent)
+    await create_backup(full.settings, full.db, file, NOW, silent)
     match harm:
         case "cut":
             file.write_bytes(file.read_bytes()[:-100])
@@ -129,7 +129,7 @@ async def test_a_damaged_backup_is_not_restored(full: Runtime, tmp_path: Path, h
             file.unlink()
 
     with pytest.raises((BackupDamaged, NotABackup)):
-        check(file)
+        verify_backup(file)
 
 
 def rewrite(file: Path, change: object) -> None:
@@ -145,7 +145,7 @@ def rewrite(file: Path, change: object) -> None:
 @one_database
 async def test_a_file_never_leaves_its_folder(full: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path) -> None:
     file = tmp_path / "backup.zip"
-    await back_up(full.settings, full.db, file, NOW, silent)
+    await create_backup(full.settings, full.db, file, NOW, silent)
     evil = "spool/../../../evil"
     sum_ = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"  # of "hello\n"
 
@@ -159,7 +159,7 @@ async def test_a_file_never_leaves_its_folder(full: Runtime, elsewhere: tuple[Se
     with zipfile.ZipFile(file, "a") as archive:
         archive.writestr(f"files/{evil}", "hello\n")
     settings, db = elsewhere
-    await restore(settings, db, file, silent)
+    await restore_backup(settings, db, file, silent)
 
     assert not list(tmp_path.rglob("evil"))  # noqa: ASYNC240 - a look at a few files
 
@@ -167,9 +167,9 @@ async def test_a_file_never_leaves_its_folder(full: Runtime, elsewhere: tuple[Se
 @one_database
 async def test_a_backup_of_a_newer_version_says_so(full: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path) -> None:
     file = tmp_path / "backup.zip"
-    await back_up(full.settings, full.db, file, NOW, silent)
+    await create_backup(full.settings, full.db, file, NOW, silent)
     rewrite(file, lambda name, data: json.dumps(json.loads(data) | {"revision": "9999"}).encode() if name == "manifest.json" else data)
 
     settings, db = elsewhere
     with pytest.raises(NotABackup, match="newer version"):
-        await restore(settings, db, file, silent)
+        await restore_backup(settings, db, file, silent)

@@ -8,12 +8,12 @@ from sqlalchemy import delete, insert
 
 from proofs.harness.filling import Filler, sums
 from refract import migrations
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.runtime import Runtime
 from refract.links.models import FeedEntry, LinkTotals
 from refract.transfer import move as module
-from refract.transfer import store
-from refract.transfer.move import Moved, NotFromHere, NotToThere, SomethingElseThere, move
+from refract.transfer import table_io
+from refract.transfer.move import MoveResult, NotFromHere, NotToThere, SomethingElseThere, move_database
 from tests.conftest import START, make_settings
 from tests.serving import refract, serving
 
@@ -46,7 +46,7 @@ def silent(_table: str, _done: int, _all: int) -> None:
 async def test_every_table_is_the_same_there(source: Database, rt: Runtime) -> None:
     before = await sums(source)
     told: list[tuple[str, int, int]] = []
-    moved = await move(source, rt.db, lambda *some: told.append(some))
+    moved = await move_database(source, rt.db, lambda *some: told.append(some))
 
     assert await sums(rt.db) == before
     assert not moved.resumed
@@ -66,21 +66,21 @@ async def test_it_goes_on_where_it_was_cut_off(source: Database, rt: Runtime, mo
             raise Cut
 
     with pytest.raises(Cut):
-        await move(source, rt.db, cut)
+        await move_database(source, rt.db, cut)
     written: list[int] = []
-    original = store.write
+    original = table_io.write_lines
 
     async def counting(connection: object, form: object, some: list[bytes]) -> None:
         written.append(len(some))
         await original(connection, form, some)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "write", counting)
-    moved = await move(source, rt.db, silent)
+    moved = await move_database(source, rt.db, silent)
 
     assert moved.resumed
     assert sum(written) < moved.rows - 1999
     assert await sums(rt.db) == await sums(source)
-    assert await move(source, rt.db, silent) == Moved(moved.tables, moved.rows, resumed=True)  # nothing left to do
+    assert await move_database(source, rt.db, silent) == MoveResult(moved.tables, moved.rows, resumed=True)  # nothing left to do
 
 
 @servers
@@ -88,18 +88,18 @@ async def test_rows_that_are_not_ours_are_not_added_to(source: Database, rt: Run
     async with rt.db.write() as session:
         await session.execute(insert(LinkTotals), [{"link_id": number, "total_clicks": 7, "bot_clicks": 7} for number in (1, 2)])
     with pytest.raises(SomethingElseThere, match="link_totals"):
-        await move(source, rt.db, silent)
+        await move_database(source, rt.db, silent)
 
-    await move(source, rt.db, silent, again=True)
+    await move_database(source, rt.db, silent, again=True)
     assert await sums(rt.db) == await sums(source)
 
 
 @servers
 async def test_only_from_sqlite_to_a_server(source: Database, rt: Runtime) -> None:
     with pytest.raises(NotToThere):
-        await move(source, source, silent)
+        await move_database(source, source, silent)
     with pytest.raises(NotFromHere):
-        await move(rt.db, source, silent)
+        await move_database(rt.db, source, silent)
 
 
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
@@ -126,9 +126,9 @@ def test_the_commands(database: str, tmp_path: Path) -> None:
 
 @servers
 async def test_an_emptied_source_table_is_noticed(source: Database, rt: Runtime) -> None:
-    await move(source, rt.db, silent)
+    await move_database(source, rt.db, silent)
     async with source.write() as session:
         await session.execute(delete(LinkTotals))
 
     with pytest.raises(SomethingElseThere):
-        await move(source, rt.db, silent)
+        await move_database(source, rt.db, silent)

@@ -6,15 +6,15 @@ import pytest
 from sqlalchemy import BigInteger, Column, MetaData, Table, Text
 from sqlalchemy.dialects.postgresql import TSVECTOR
 
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.runtime import Runtime
-from refract.transfer.rows import Form, Sum
-from refract.transfer.store import add_up, lines, write
+from refract.transfer.row_format import TableChecksum, TableCodec
+from refract.transfer.table_io import compute_checksum, read_lines, write_lines
 from tests.conftest import make_settings
 
 
 def test_a_sum_knows_no_order_and_forgets_nothing() -> None:
-    one, other, twice = Sum(), Sum(), Sum()
+    one, other, twice = TableChecksum(), TableChecksum(), TableChecksum()
     for line in (b"a", b"b", b"c"):
         one.add(line)
     for line in (b"c", b"a", b"b"):
@@ -34,19 +34,19 @@ async def test_words_under_an_index_are_a_set(rt: Runtime, tmp_path: Path) -> No
         Column("id", BigInteger, primary_key=True, autoincrement=False),
         Column("words", Text().with_variant(TSVECTOR(), "postgresql")),
     )
-    form, wanted = Form(table), [b'[1,"alpha zulu \xc3\xb1and\xc3\xba"]', b"[2,null]", b'[3,""]']
+    form, wanted = TableCodec(table), [b'[1,"alpha zulu \xc3\xb1and\xc3\xba"]', b"[2,null]", b'[3,""]']
     small = Database(make_settings(tmp_path / "small"))
     for db in (rt.db, small):
         async with db.engine.begin() as connection:
             await connection.run_sync(table.create)
     try:
         async with rt.db.engine.connect() as there, small.engine.connect() as here:
-            await write(here, form, [b'[1,"zulu alpha \xc3\xb1and\xc3\xba alpha"]', b"[2,null]", b'[3,""]'])
-            found = [line async for some in lines(here, form) for line in some]
+            await write_lines(here, form, [b'[1,"zulu alpha \xc3\xb1and\xc3\xba alpha"]', b"[2,null]", b'[3,""]'])
+            found = [line async for some in read_lines(here, form) for line in some]
             assert found == wanted
-            await write(there, form, found)
-            assert [line async for some in lines(there, form) for line in some] == wanted
-            assert await add_up(there, form) == await add_up(here, form)
+            await write_lines(there, form, found)
+            assert [line async for some in read_lines(there, form) for line in some] == wanted
+            assert await compute_checksum(there, form) == await compute_checksum(here, form)
     finally:
         async with rt.db.engine.begin() as connection:
             await connection.run_sync(table.drop)
@@ -57,4 +57,4 @@ async def test_words_under_an_index_are_a_set(rt: Runtime, tmp_path: Path) -> No
 def test_a_line_that_does_not_fit_is_refused(line: bytes) -> None:
     table = Table("t", MetaData(), Column("id", BigInteger, primary_key=True), Column("words", Text))
     with pytest.raises(ValueError, match=r"."):
-        Form(table).read(line, "sqlite")
+        TableCodec(table).decode_row(line, "sqlite")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient, Response
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.runtime import Runtime
 from tests import make
 from tests.client import by_cookie, by_key, client_of, on_sqlite
@@ -106,7 +106,7 @@ async def _chunks(size: int) -> AsyncIterator[bytes]:
 
 @on_sqlite
 @pytest.mark.parametrize("path", ["/api/v1/keys", "/app/settings/keys", "/auth/sign-out"])
-async def test_a_body_that_is_too_large_is_not_read_whether_announced_or_not(rt: Runtime, app: Application, path: str) -> None:
+async def test_a_body_that_is_too_large_is_not_read_whether_announced_or_not(rt: Runtime, app: WebNode, path: str) -> None:
     limit = rt.settings.max_json_bytes
     async with rt.db.write() as session:
         user = await make.person(session, rt)

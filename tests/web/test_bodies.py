@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.runtime import Runtime
 from refract.identity.models import Scope
 from refract.web.problems import MAX_FIELD_ERRORS
-from refract.web.routes import MAX_MEMBERS, parse_json
+from refract.web.routing import MAX_MEMBERS, parse_json
 from tests import make
 from tests.client import by_cookie, by_key, client_of, on_sqlite
 from tests.loop_cpu import measure_loop_cpu
@@ -44,7 +44,7 @@ def unknown(number: int) -> bytes:
 
 
 @asynccontextmanager
-async def asking(app: Application) -> AsyncIterator[tuple[httpx.AsyncClient, list[int]]]:
+async def asking(app: WebNode) -> AsyncIterator[tuple[httpx.AsyncClient, list[int]]]:
     """A client, and the sizes of the pieces that the application took of bodies."""
     taken: list[int] = []
 
@@ -82,7 +82,7 @@ REFUSED = {"nobody": 401, "wrong key": 401, "key that may only read": 403, "cook
 @pytest.mark.parametrize("path", ["/api/v1/links", "/api/v1/links/bulk", "/api/v1/items/bulk", "/api/v1/library/imports"])
 @pytest.mark.parametrize("more", [{}, {"Idempotency-Key": "k"}, {"Content-Type": "text/plain"}])
 async def test_the_credential_is_checked_before_the_body_is_read(
-    app: Application, headers: dict[str, dict[str, str]], who: str, path: str, more: dict[str, str]
+    app: WebNode, headers: dict[str, dict[str, str]], who: str, path: str, more: dict[str, str]
 ) -> None:
     async with asking(app) as (client, taken):
         answer = await client.post(path, headers=JSON | headers[who] | more, content=unknown(1000))
@@ -91,7 +91,7 @@ async def test_the_credential_is_checked_before_the_body_is_read(
     assert taken == []
 
 
-async def test_ordinary_bodies_end_at_64_kib(app: Application, headers: dict[str, dict[str, str]]) -> None:
+async def test_ordinary_bodies_end_at_64_kib(app: WebNode, headers: dict[str, dict[str, str]]) -> None:
     limit = app.rt.settings.max_json_bytes
     assert limit == 64 * KIB
     async with asking(app) as (client, taken):
@@ -116,7 +116,7 @@ async def test_bulk_routes_read_more_from_people_they_know(client: httpx.AsyncCl
     assert (answer.status_code, len(answer.json()["results"])) == (200, 500)
 
 
-async def test_strangers_send_no_more_than_64_kib_anywhere(app: Application) -> None:
+async def test_strangers_send_no_more_than_64_kib_anywhere(app: WebNode) -> None:
     async with client_of(app) as client:
         made = (await client.post("/api/v1/lists", json={})).json()
         answer = await client.post(f"/api/v1/lists/{made['id']}/entries", json={"urls": ["https://example.com/" + "x" * 1900] * 100})
@@ -159,7 +159,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("shape", HOSTILE)
-async def test_no_body_of_a_stranger_holds_the_loop_for_long(app: Application, shape: str) -> None:
+async def test_no_body_of_a_stranger_holds_the_loop_for_long(app: WebNode, shape: str) -> None:
     async with client_of(app) as client:
         made = (await client.post("/api/v1/lists", json={})).json()
         paths = ["/api/v1/lists", f"/api/v1/lists/{made['id']}/entries", "/api/v1/links"]
@@ -178,7 +178,7 @@ async def test_no_body_of_a_stranger_holds_the_loop_for_long(app: Application, s
     cpu.assert_below()
 
 
-async def test_large_bodies_are_parsed_beside_the_loop(app: Application, headers: dict[str, dict[str, str]]) -> None:
+async def test_large_bodies_are_parsed_beside_the_loop(app: WebNode, headers: dict[str, dict[str, str]]) -> None:
     body = json.dumps({"links": [[1, 2, 3]] * 200_000, "dry_run": True}).encode()
     assert len(body) > 2 * KIB * KIB
     async with client_of(app) as client:
@@ -192,7 +192,7 @@ async def test_large_bodies_are_parsed_beside_the_loop(app: Application, headers
 
 @pytest.mark.parametrize("rows", [0, 200])
 async def test_unknown_members_of_large_bodies_are_refused_beside_the_loop(
-    app: Application, headers: dict[str, dict[str, str]], rows: int
+    app: WebNode, headers: dict[str, dict[str, str]], rows: int
 ) -> None:
     """The finding: a signed-in person stopped every redirect for 3.8 s with one bulk body of 330,000 unknown members."""
     many = {str(at): 1 for at in range(1_000)}
@@ -208,7 +208,7 @@ async def test_unknown_members_of_large_bodies_are_refused_beside_the_loop(
 
 async def test_what_strangers_send_is_counted_by_network(rt: Runtime) -> None:
     rt.settings = rt.settings.model_copy(update={"stranger_bodies_per_minute": 3})
-    app = Application(rt)
+    app = WebNode(rt)
     try:
         async with client_of(app) as client:
             statuses = [(await client.post("/api/v1/lists", headers=JSON, content=b"{")).status_code for _ in range(4)]
@@ -220,7 +220,7 @@ async def test_what_strangers_send_is_counted_by_network(rt: Runtime) -> None:
         app.engine.spool.close()
 
 
-async def test_whoever_hangs_up_in_mid_body_is_no_error_of_ours(app: Application, caplog: pytest.LogCaptureFixture) -> None:
+async def test_whoever_hangs_up_in_mid_body_is_no_error_of_ours(app: WebNode, caplog: pytest.LogCaptureFixture) -> None:
     """It was logged as an error with a traceback, and counted as status 500."""
     for path in ("/api/v1/lists", "/app/lists"):
         messages = iter([{"type": "http.request", "body": b'{"ti', "more_body": True}, {"type": "http.disconnect"}])

@@ -10,7 +10,7 @@ pytestmark = on_sqlite
 
 
 async def test_two_pages_never_carry_the_same_text_and_both_are_good(rt: Runtime) -> None:
-    one, other = csrf.token_for(rt, "cookie"), csrf.token_for(rt, "cookie")
+    one, other = csrf.make_token(rt, "cookie"), csrf.make_token(rt, "cookie")
 
     assert one != other
     assert csrf.own_token(rt, "cookie", one)
@@ -30,7 +30,7 @@ async def test_two_pages_never_carry_the_same_text_and_both_are_good(rt: Runtime
     ],
 )
 async def test_what_is_not_ours_is_refused(rt: Runtime, change: object) -> None:
-    token = csrf.token_for(rt, "cookie")
+    token = csrf.make_token(rt, "cookie")
     assert callable(change)
 
     assert not csrf.own_token(rt, "cookie", change(token))

@@ -3,30 +3,30 @@
 from fastapi import APIRouter
 from httpx import AsyncClient
 
-from refract.app import Application, routes_of
+from refract.app import WebNode, list_routes
 from refract.names.grammar import ROUTE_WORDS
 from tests.client import on_sqlite
 
 pytestmark = on_sqlite
 
 
-async def test_the_route_words_are_the_first_segments_of_all_routes(app: Application) -> None:
+async def test_the_route_words_are_the_first_segments_of_all_routes(app: WebNode) -> None:
     """The constant is all that names, commands and nodes without the web app know of the routes."""
-    firsts = {path.split("/")[1] for _, path in routes_of(app.api)}
+    firsts = {path.split("/")[1] for _, path in list_routes(app.api)}
 
     assert firsts - {""} == ROUTE_WORDS
 
 
-async def test_a_route_of_a_router_that_is_included_later_is_found(app: Application) -> None:
+async def test_a_route_of_a_router_that_is_included_later_is_found(app: WebNode) -> None:
     later = APIRouter(prefix="/Zebra")
     later.add_api_route("/stripes", lambda: None)
     app.api.include_router(later)
 
-    assert ("GET", "/Zebra/stripes") in routes_of(app.api)
+    assert ("GET", "/Zebra/stripes") in list_routes(app.api)
 
 
-async def test_every_route_is_found_once_with_its_method(app: Application) -> None:
-    routes = routes_of(app.api)
+async def test_every_route_is_found_once_with_its_method(app: WebNode) -> None:
+    routes = list_routes(app.api)
 
     assert ("DELETE", "/api/v1/keys/{key_id}") in routes
     assert ("GET", "/health") in routes

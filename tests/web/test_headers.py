@@ -8,10 +8,10 @@ from fastapi import APIRouter
 from httpx import AsyncClient, Response
 
 from proofs.security import COUNTED
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.runtime import Runtime
-from refract.identity.sessions import make_signin_link
-from refract.web.render import static
+from refract.identity.sessions import create_signin_link
+from refract.web.templating import get_static_url
 from tests import make
 from tests.client import by_cookie, by_key, client_of, on_sqlite
 from tests.conftest import make_settings
@@ -35,7 +35,7 @@ async def rt(request: pytest.FixtureRequest, rt: Runtime) -> Runtime:
 
 
 @pytest.fixture
-async def client(app: Application) -> AsyncIterator[AsyncClient]:
+async def client(app: WebNode) -> AsyncIterator[AsyncClient]:
     app.api.include_router(BROKEN)
     async with client_of(app) as asking:
         yield asking
@@ -65,8 +65,8 @@ async def _responses(client: AsyncClient, browser: dict[str, str]) -> dict[str, 
         "nothing to say": client.delete("/api/v1/me/sessions", headers=browser),
         "health": client.get("/health"),
         "metrics": client.get("/metrics"),
-        "static file": client.get(static("app.css")),
-        "compressed file": client.get(static("app.js"), headers={"Accept-Encoding": "gzip"}),
+        "static file": client.get(get_static_url("app.css")),
+        "compressed file": client.get(get_static_url("app.js"), headers={"Accept-Encoding": "gzip"}),
         "icon": client.get("/favicon.ico"),
         "robots": client.get("/robots.txt"),
         "401 for programs": client.get("/api/v1/me"),
@@ -156,7 +156,7 @@ async def test_problems_are_problems_and_pages_are_pages(client: AsyncClient, br
 
 
 async def test_head_is_get_without_a_body(client: AsyncClient) -> None:
-    for path in ("/", "/health", "/robots.txt", static("app.css"), "/api/docs", "/api/v1/nothing"):
+    for path in ("/", "/health", "/robots.txt", get_static_url("app.css"), "/api/docs", "/api/v1/nothing"):
         head, get = await client.head(path), await client.get(path)
         assert head.status_code == get.status_code, path
         assert head.content == b"", path
@@ -182,7 +182,7 @@ def _cookies(response: Response) -> SimpleCookie:
 
 async def test_cookies_are_closed_to_scripts_and_other_sites(client: AsyncClient, rt: Runtime) -> None:
     async with rt.db.write() as session:
-        path = (await make_signin_link(session, rt, await make.person(session, rt))).removeprefix(rt.settings.public_url)
+        path = (await create_signin_link(session, rt, await make.person(session, rt))).removeprefix(rt.settings.public_url)
     visit = await client.get(path, headers=PAGE)
     signed_in = await client.post(path, headers={"Origin": rt.settings.public_url})
     signed_out = await client.post("/auth/sign-out", headers={"Origin": rt.settings.public_url})

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.models import User
 from refract.web.hosts import MAX_SPELLINGS, AcceptedHosts
 from tests import make
@@ -59,19 +59,19 @@ REFUSED = [
 
 @pytest.mark.parametrize(("given", "host"), ACCEPTED)
 def test_our_own_hosts_are_accepted(given: dict[str, Any], host: str) -> None:
-    assert AcceptedHosts(Settings(**given)).accepts(host.encode())
+    assert AcceptedHosts(Settings(**given)).is_accepted(host.encode())
 
 
 @pytest.mark.parametrize(("given", "host"), REFUSED)
 def test_other_hosts_are_not(given: dict[str, Any], host: str) -> None:
-    assert not AcceptedHosts(Settings(**given)).accepts(host.encode())
+    assert not AcceptedHosts(Settings(**given)).is_accepted(host.encode())
 
 
 def test_the_spellings_that_are_remembered_are_bounded() -> None:
     hosts = AcceptedHosts(Settings())
 
     for port in range(1, 1000):
-        assert hosts.accepts(b"localhost:%d" % port)
+        assert hosts.is_accepted(b"localhost:%d" % port)
 
     assert len(hosts.spellings) <= MAX_SPELLINGS
 
@@ -123,4 +123,4 @@ async def test_cached_hits_ask_for_the_host_too(rt: Runtime, ada: User) -> None:
 
 
 def test_a_base_url_is_not_needed_to_answer_the_address_that_is_bound(tmp_path: Path) -> None:
-    assert AcceptedHosts(Settings(data_dir=tmp_path, host="192.168.7.7")).accepts(b"192.168.7.7:8000")
+    assert AcceptedHosts(Settings(data_dir=tmp_path, host="192.168.7.7")).is_accepted(b"192.168.7.7:8000")

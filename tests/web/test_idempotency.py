@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.web.idempotency import MAX_STORED_BYTES, AnswerTooLong, answer_once
-from refract.web.models import StoredAnswer
+from refract.web.idempotency import MAX_STORED_BYTES, AnswerTooLong, run_once
+from refract.web.models import StoredResponse
 from tests import make
 
 
@@ -31,11 +31,11 @@ async def test_an_answer_is_kept_with_its_change_or_neither_is(rt: Runtime, stat
             await make.person(session, rt, "ada")
         return Response("{}", status)
 
-    answer = await answer_once(asked(rt), endpoint, frozenset())
+    answer = await run_once(asked(rt), endpoint, frozenset())
 
     assert answer.status_code == status
     async with rt.db.read() as session:
-        for model in (User, StoredAnswer):
+        for model in (User, StoredResponse):
             assert await session.scalar(select(func.count()).select_from(model)) == kept
 
 
@@ -47,10 +47,10 @@ async def test_a_long_answer_is_not_kept_and_its_change_is_not_repeated(rt: Runt
             await make.person(session, rt, "ada")
         return Response("x" * (MAX_STORED_BYTES + 1), 201)
 
-    assert (await answer_once(asked(rt), endpoint, frozenset())).status_code == 201
+    assert (await run_once(asked(rt), endpoint, frozenset())).status_code == 201
     with pytest.raises(AnswerTooLong):
-        await answer_once(asked(rt), endpoint, frozenset())
+        await run_once(asked(rt), endpoint, frozenset())
 
     async with rt.db.read() as session:
         assert await session.scalar(select(func.count()).select_from(User)) == 1
-        assert (await session.scalars(select(StoredAnswer.body))).one() is None
+        assert (await session.scalars(select(StoredResponse.body))).one() is None

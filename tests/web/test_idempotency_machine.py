@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 from sqlalchemy import func, select
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.links.models import Link
-from refract.web.idempotency import KEPT
+from refract.web.idempotency import RESPONSE_RETENTION
 from tests import make
 from tests.client import by_key, client_of
 from tests.machine import Machine, run_machine
@@ -35,7 +35,7 @@ class Posts(Machine):
     def begin(self) -> None:
         unlimited = {"creates_per_hour": None, "key_requests_per_hour": None}
         self.rt = replace(self.rt, settings=self.rt.settings.model_copy(update=unlimited))
-        self.application = Application(self.rt)
+        self.application = WebNode(self.rt)
 
         async def start() -> dict[str, str]:
             async with self.rt.db.write() as session:
@@ -60,7 +60,7 @@ class Posts(Machine):
 
     def known(self, who: str, key: str) -> Done | None:
         done = self.done.get((who, key))
-        return done if done and done.at + KEPT >= self.clock.now() else None
+        return done if done and done.at + RESPONSE_RETENTION >= self.clock.now() else None
 
     @rule(who=st.sampled_from(["ada", "bob"]), body=st.sampled_from(sorted(GOOD)), key=st.sampled_from(["one", "two"]))
     def with_a_key(self, who: str, body: str, key: str) -> None:

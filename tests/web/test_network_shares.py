@@ -13,7 +13,7 @@ from starlette.requests import Request
 from refract.core.runtime import Runtime
 from refract.limits.errors import TooManyNetworkStreams
 from refract.limits.network_shares import NetworkShares
-from refract.web.headers import Surroundings
+from refract.web.middleware import RequestMiddleware
 from refract.web.networks import check_stream
 from tests.client import on_sqlite
 
@@ -42,10 +42,10 @@ def asking(rt: Runtime, app: Any, peer: str, **headers: str) -> httpx.AsyncClien
 
 
 @contextmanager
-def limits(rt: Runtime, **given: Any) -> Iterator[tuple[Slow, Surroundings]]:
+def limits(rt: Runtime, **given: Any) -> Iterator[tuple[Slow, RequestMiddleware]]:
     rt.settings = rt.settings.model_copy(update=given)
     slow = Slow()
-    yield slow, Surroundings(slow, rt)
+    yield slow, RequestMiddleware(slow, rt)
 
 
 async def held(slow: Slow, number: int) -> None:
@@ -67,7 +67,7 @@ async def test_a_network_has_so_many_requests_open_and_others_are_not_touched(rt
     assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (429, "TOO_MANY_OPEN_REQUESTS", "1")
     assert {answer.status_code for answer in answers} == {200}
     assert again.status_code == 200
-    assert rt.part(NetworkShares).requests == {}
+    assert rt.singleton(NetworkShares).requests == {}
     assert 'refract_refused_total{reason="open_requests"} 1.0' in rt.metrics.render().decode()
 
 
@@ -88,7 +88,7 @@ async def test_behind_a_trusted_proxy_its_client_counts(rt: Runtime) -> None:
 
 async def test_a_stream_counts_as_a_stream_and_holds_up_no_request(rt: Runtime) -> None:
     with limits(rt, open_requests_per_network=1, streams_per_network=1) as (slow, app):
-        shares = rt.part(NetworkShares)
+        shares = rt.singleton(NetworkShares)
         async with asking(rt, app, "203.0.113.7") as client:
             stream = asyncio.create_task(client.get("/stream"))
             await held(slow, 1)

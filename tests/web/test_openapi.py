@@ -6,7 +6,7 @@ import pytest
 from httpx import AsyncClient
 
 from proofs.openapi import ADMIN, READER, STRANGER, USER, explore
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.runtime import Runtime
 from refract.web.openapi import METHODS
 from tests import make
@@ -17,7 +17,7 @@ from tests.client import by_key, on_sqlite
 SEED = 20260601
 
 
-def _operations(app: Application) -> dict[str, dict[str, Any]]:
+def _operations(app: WebNode) -> dict[str, dict[str, Any]]:
     paths = app.api.openapi()["paths"]
     return {f"{method.upper()} {path}": paths[path][method] for path in paths for method in paths[path] if method in METHODS}
 
@@ -39,7 +39,7 @@ def test_no_request_gets_an_answer_that_the_document_does_not_describe(identity:
 
 
 @on_sqlite
-async def test_every_operation_is_described(app: Application) -> None:
+async def test_every_operation_is_described(app: WebNode) -> None:
     tags = {tag["name"] for tag in app.api.openapi()["tags"]}
     missing = []
     for name, operation in _operations(app).items():
@@ -52,7 +52,7 @@ async def test_every_operation_is_described(app: Application) -> None:
 
 
 @on_sqlite
-async def test_operation_ids_are_unique_words(app: Application) -> None:
+async def test_operation_ids_are_unique_words(app: WebNode) -> None:
     ids = [operation["operationId"] for operation in _operations(app).values()]
 
     assert len(ids) == len(set(ids)), "two endpoints have functions of the same name"
@@ -60,7 +60,7 @@ async def test_operation_ids_are_unique_words(app: Application) -> None:
 
 
 @on_sqlite
-async def test_every_refusal_is_a_problem_with_its_codes(app: Application) -> None:
+async def test_every_refusal_is_a_problem_with_its_codes(app: WebNode) -> None:
     document = app.api.openapi()
     assert "HTTPValidationError" not in document["components"]["schemas"]
     for name, operation in _operations(app).items():
@@ -73,7 +73,7 @@ async def test_every_refusal_is_a_problem_with_its_codes(app: Application) -> No
 
 
 @on_sqlite
-async def test_what_asks_for_a_scope_says_so_and_how_to_sign_in(app: Application) -> None:
+async def test_what_asks_for_a_scope_says_so_and_how_to_sign_in(app: WebNode) -> None:
     operations = _operations(app)
 
     assert operations["POST /api/v1/keys"]["security"][0] == {"api_key": ["account"]}
@@ -85,14 +85,14 @@ async def test_what_asks_for_a_scope_says_so_and_how_to_sign_in(app: Application
 
 
 @on_sqlite
-async def test_every_post_says_that_it_can_be_repeated(app: Application) -> None:
+async def test_every_post_says_that_it_can_be_repeated(app: WebNode) -> None:
     for name, operation in _operations(app).items():
         if name.startswith("POST "):
             assert "Idempotency-Key" in [parameter["name"] for parameter in operation["parameters"]], name
 
 
 @on_sqlite
-async def test_every_example_of_a_body_is_accepted(app: Application, rt: Runtime, client: AsyncClient) -> None:
+async def test_every_example_of_a_body_is_accepted(app: WebNode, rt: Runtime, client: AsyncClient) -> None:
     world = await populate(rt)
     async with rt.db.write() as session:
         headers = by_key(await make.key(session, rt, world.admin, *make.ALL))

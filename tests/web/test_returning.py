@@ -12,7 +12,7 @@ from starlette.responses import Response
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
-from refract.web import returning
+from refract.web import return_path
 from tests.conftest import START, make_settings
 
 NOTHING: Any = SimpleNamespace()
@@ -24,7 +24,7 @@ def runtime(data: Path, key: bytes = b"s" * 40, **given: Any) -> Runtime:
 
 def cookie_of(rt: Runtime, path: str) -> str | None:
     response = Response()
-    returning.remember(response, rt, path)
+    return_path.remember_path(response, rt, path)
     return response.headers.get("set-cookie")
 
 
@@ -36,11 +36,11 @@ def test_path_comes_back_until_it_is_too_old(tmp_path: Path) -> None:
     rt = runtime(tmp_path)
     cookie = (cookie_of(rt, "/plan/a%20b?x=1") or "").split(";")[0]
 
-    assert returning.wanted(request(cookie), rt) == "/plan/a%20b?x=1"
-    rt.clock.advance(returning.MINUTES * 60 - 1)  # type: ignore[attr-defined]
-    assert returning.wanted(request(cookie), rt) == "/plan/a%20b?x=1"
+    assert return_path.get_return_path(request(cookie), rt) == "/plan/a%20b?x=1"
+    rt.clock.advance(return_path.RETURN_PATH_MINUTES * 60 - 1)  # type: ignore[attr-defined]
+    assert return_path.get_return_path(request(cookie), rt) == "/plan/a%20b?x=1"
     rt.clock.advance(1)  # type: ignore[attr-defined]
-    assert returning.wanted(request(cookie), rt) is None
+    assert return_path.get_return_path(request(cookie), rt) is None
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,11 @@ def test_nobody_else_can_write_it(tmp_path: Path) -> None:
     for place in range(len(raw)):
         forged = bytes(raw[:place]) + bytes([raw[place] ^ 1]) + bytes(raw[place + 1 :])
         cookie = base64.urlsafe_b64encode(forged).decode().rstrip("=")
-        assert returning.wanted(request(f"{returning.COOKIE}={cookie}"), rt) is None
+        assert return_path.get_return_path(request(f"{return_path.COOKIE}={cookie}"), rt) is None
     for cookie in ("", "x", "!!!!", "AAAA", "é"):
-        assert returning.wanted(request(f"{returning.COOKIE}={cookie}"), rt) is None
-    assert returning.wanted(request(f"{returning.COOKIE}={value}"), runtime(tmp_path, b"t" * 40)) is None
-    assert returning.wanted(request("other=1"), rt) is None
+        assert return_path.get_return_path(request(f"{return_path.COOKIE}={cookie}"), rt) is None
+    assert return_path.get_return_path(request(f"{return_path.COOKIE}={value}"), runtime(tmp_path, b"t" * 40)) is None
+    assert return_path.get_return_path(request("other=1"), rt) is None
 
 
 def test_cookie_is_bound_to_https_where_there_is_https(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from httpx import ASGITransport, AsyncClient
 
-from refract.web.routes import ApiRoute
+from refract.web.routing import ApiRoute
 
 
 async def test_a_route_is_analysed_when_somebody_first_asks_for_it() -> None:

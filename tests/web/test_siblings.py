@@ -7,7 +7,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from refract.core.metrics import Metrics
-from refract.web.siblings import Siblings, merged
+from refract.server.peers import MetricsPeers, merge_expositions
 
 
 def counted(value: int) -> Metrics:
@@ -19,7 +19,7 @@ def counted(value: int) -> Metrics:
 
 
 def test_each_family_is_there_once_and_each_sample_says_whose_it_is() -> None:
-    text = merged({0: counted(3).render(), 2: counted(4).render()}).decode()
+    text = merge_expositions({0: counted(3).render(), 2: counted(4).render()}).decode()
 
     found = {family.name: family for family in text_string_to_metric_families(text)}
     things = [sample for sample in found["refract_things"].samples if sample.name == "refract_things_total"]
@@ -31,7 +31,7 @@ def test_each_family_is_there_once_and_each_sample_says_whose_it_is() -> None:
 
 
 async def test_processes_ask_each_other_and_nobody_waits_for_the_silent(tmp_path: Path) -> None:
-    first, second, third = (Siblings(tmp_path, number) for number in range(3))
+    first, second, third = (MetricsPeers(tmp_path, number) for number in range(3))
 
     over = asyncio.Event()
 
@@ -41,18 +41,18 @@ async def test_processes_ask_each_other_and_nobody_waits_for_the_silent(tmp_path
         await writer.wait_closed()
 
     async with AsyncExitStack() as running:
-        await running.enter_async_context(first.telling(counted(1).render))
-        await running.enter_async_context(second.telling(counted(2).render))
-        assert b"refract_processes 2" in await first.together(counted(1).render())
-        assert b'refract_depth{process="1"} 2.0' in await first.together(counted(1).render())
+        await running.enter_async_context(first.serve(counted(1).render))
+        await running.enter_async_context(second.serve(counted(2).render))
+        assert b"refract_processes 2" in await first.collect(counted(1).render())
+        assert b'refract_depth{process="1"} 2.0' in await first.collect(counted(1).render())
 
         silent = await asyncio.start_unix_server(silence, tmp_path / "7.socket")
-        assert b"refract_processes 3" in await third.together(counted(9).render())  # itself and the two that answer
+        assert b"refract_processes 3" in await third.collect(counted(9).render())  # itself and the two that answer
         over.set()
         silent.close()
         await asyncio.sleep(0.05)
 
 
 async def test_who_takes_a_place_answers_there(tmp_path: Path) -> None:
-    async with Siblings(tmp_path, 1).telling(counted(1).render), Siblings(tmp_path, 1).telling(counted(5).render):
-        assert b'refract_depth{process="1"} 5.0' in await Siblings(tmp_path, 0).together(b"")
+    async with MetricsPeers(tmp_path, 1).serve(counted(1).render), MetricsPeers(tmp_path, 1).serve(counted(5).render):
+        assert b'refract_depth{process="1"} 5.0' in await MetricsPeers(tmp_path, 0).collect(b"")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import refract
 from refract.app import TEMPLATES
-from refract.web.render import Pages
+from refract.web.templating import TemplateRenderer
 
 ROOT = Path(refract.__file__).parent
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
@@ -20,13 +20,13 @@ def test_every_feature_with_templates_is_registered() -> None:
 
 
 def test_every_template_compiles() -> None:
-    pages = Pages("https://go.example.com", *TEMPLATES)
-    pages.compile_all()
+    pages = TemplateRenderer("https://go.example.com", *TEMPLATES)
+    pages.compile_templates()
     assert set(pages.environment.list_templates()) >= {"frame.html", "components/button.html", "links/detail.html", "lists/public.html"}
 
 
 def test_templates_use_only_templates_of_lower_features() -> None:
-    environment = Pages("https://go.example.com", *TEMPLATES).environment
+    environment = TemplateRenderer("https://go.example.com", *TEMPLATES).environment
     for name in environment.list_templates():
         source = (environment.loader.get_source(environment, name) if environment.loader else ("",))[0]
         for used in [quoted for found in REFERENCE.findall(source) for quoted in re.findall(r'"([^"]+\.html)"', found)]:

@@ -6,10 +6,10 @@ from fastapi import params
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import iter_route_contexts
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.web.routes import ApiRoute
+from refract.web.routing import ApiRoute
 from tests import make
 from tests.client import by_key, on_sqlite
 from tests.people import ada
@@ -39,7 +39,7 @@ async def test_pages_and_short_links_do_not_mind(rt: Runtime, client: httpx.Asyn
     assert (await client.get("/here?fbclid=1")).status_code == 302
 
 
-async def test_no_endpoint_of_the_api_takes_parameters_as_a_model(app: Application) -> None:
+async def test_no_endpoint_of_the_api_takes_parameters_as_a_model(app: WebNode) -> None:
     """Their names would not be known to the route class."""
     routes = [route.original_route for route in iter_route_contexts(app.api.routes)]
     fields = [field for route in routes if isinstance(route, ApiRoute) for field in get_flat_params(route.dependant)]

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from httpx import ASGITransport, AsyncClient
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.runtime import Runtime
-from refract.node import Bare, Node
+from refract.server.node import RedirectOnlyApp, ServerNode
 from tests.client import on_sqlite
 
 pytestmark = on_sqlite
@@ -34,24 +34,24 @@ async def told(client: AsyncClient, **headers: str) -> tuple[set[str], int]:
 DETAIL = {"status", "version", "dependencies", "problems"}
 
 
-async def test_this_machine_learns_everything(rt: Runtime, app: Application) -> None:
+async def test_this_machine_learns_everything(rt: Runtime, app: WebNode) -> None:
     for peer in ("127.0.0.1", "127.8.0.1", "::1"):
         async with asking(rt, peer, app) as client:
             assert await told(client) == (DETAIL, 200)
 
 
-async def test_others_learn_whether_it_is_ready_and_no_more(rt: Runtime, app: Application) -> None:
+async def test_others_learn_whether_it_is_ready_and_no_more(rt: Runtime, app: WebNode) -> None:
     async with asking(rt, "203.0.113.7", app) as client:
         assert await told(client) == ({"status"}, 401)
 
 
 @pytest.mark.parametrize("name", FORWARDED)
-async def test_a_request_that_came_through_a_proxy_is_not_this_machine(rt: Runtime, app: Application, name: str) -> None:
+async def test_a_request_that_came_through_a_proxy_is_not_this_machine(rt: Runtime, app: WebNode, name: str) -> None:
     async with asking(rt, "127.0.0.1", app) as client:
         assert await told(client, **{name: "for=127.0.0.1"}) == ({"status"}, 401)
 
 
-async def test_a_foreign_name_for_this_machine_learns_nothing(rt: Runtime, app: Application) -> None:
+async def test_a_foreign_name_for_this_machine_learns_nothing(rt: Runtime, app: WebNode) -> None:
     """The finding: these paths answer any host, so a rebinding page in a browser on this machine could read them."""
     async with asking(rt, "127.0.0.1", app) as client:
         for host in ("evil.test", "127.0.0.1.evil.test", "localhost@evil.test", ""):
@@ -60,13 +60,13 @@ async def test_a_foreign_name_for_this_machine_learns_nothing(rt: Runtime, app: 
             assert await told(client, Host=host) == (DETAIL, 200)
 
 
-async def test_behind_trusted_proxies_a_token_is_needed(rt: Runtime, app: Application) -> None:
+async def test_behind_trusted_proxies_a_token_is_needed(rt: Runtime, app: WebNode) -> None:
     change(rt, trusted_proxies=(ip_network("127.0.0.1/32"),))
     async with asking(rt, "127.0.0.1", app) as client:
         assert await told(client) == ({"status"}, 401)
 
 
-async def test_with_a_token_nobody_else_learns_anything(rt: Runtime, app: Application) -> None:
+async def test_with_a_token_nobody_else_learns_anything(rt: Runtime, app: WebNode) -> None:
     change(rt, metrics_token=TOKEN, trusted_proxies=(ip_network("127.0.0.1/32"),))
     for peer in ("127.0.0.1", "203.0.113.7"):
         async with asking(rt, peer, app) as client:
@@ -76,9 +76,9 @@ async def test_with_a_token_nobody_else_learns_anything(rt: Runtime, app: Applic
 
 
 async def test_a_role_without_the_web_app_says_as_little(rt: Runtime) -> None:
-    node = Node(rt)
+    node = ServerNode(rt)
     try:
-        bare = Bare(node.vitals, None)
+        bare = RedirectOnlyApp(node.vitals, None)
         async with asking(rt, "203.0.113.7", bare) as client:
             assert await told(client) == ({"status"}, 401)
         async with asking(rt, "127.0.0.1", bare) as client:
@@ -88,7 +88,7 @@ async def test_a_role_without_the_web_app_says_as_little(rt: Runtime) -> None:
             node.engine.spool.close()
 
 
-async def test_health_says_ok_and_nothing_else(rt: Runtime, app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_health_says_ok_and_nothing_else(rt: Runtime, app: WebNode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app.vitals, "_problems", lambda: ["The disk is full."])
     async with asking(rt, "127.0.0.1", app) as client:
         health, ready = await client.get("/health"), await client.get("/ready")

@@ -6,9 +6,9 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 from pydantic import ValidationError
 
-from refract.app import Application
+from refract.app import WebNode
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
@@ -22,7 +22,7 @@ async def test_nothing_is_published_unless_somebody_is_named(client: AsyncClient
 async def test_security_txt_is_as_rfc_9116_has_it(rt: Runtime) -> None:
     given = {"security_contact": "mailto:security@example.com", "security_policy": "https://example.com/policy"}
     rt.settings = rt.settings.model_copy(update=given)
-    app = Application(rt)
+    app = WebNode(rt)
     async with AsyncClient(transport=ASGITransport(app), base_url="http://go.test") as client:
         answer = await client.get("/.well-known/security.txt")
     assert app.engine is not None

@@ -1,19 +1,19 @@
 """What is looked after when somebody has gone."""
 
-from refract.admin.parts import PARTS
+from refract.admin.personal_data import PERSONAL_DATA_HOOKS
 from refract.core.runtime import Runtime
-from refract.identity.leaving import erase_again
-from refract.identity.payloads import FinishLeaving
-from refract.jobs.registry import handles
-from refract.jobs.schedule import Every
+from refract.identity.account_deletion import repeat_erasure
+from refract.identity.payloads import FinishAccountDeletion
+from refract.jobs.handlers import handles
+from refract.jobs.schedule import PeriodicJob
 
 
-@handles(FinishLeaving)
-async def finish_leaving(rt: Runtime, job: FinishLeaving) -> None:
+@handles(FinishAccountDeletion)
+async def finish_account_deletion(rt: Runtime, job: FinishAccountDeletion) -> None:
     async with rt.db.write() as session:
-        await erase_again(session, rt, job.user_id, PARTS)
+        await repeat_erasure(session, rt, job.user_id, PERSONAL_DATA_HOOKS)
     await rt.db.checkpoint()
 
 
-HANDLERS = (finish_leaving,)
-PERIODIC: tuple[Every, ...] = ()
+HANDLERS = (finish_account_deletion,)
+PERIODIC: tuple[PeriodicJob, ...] = ()

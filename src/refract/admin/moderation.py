@@ -5,16 +5,16 @@ from enum import StrEnum
 
 from refract.admin.schemas import PersonPatch
 from refract.admin.service import change_person
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import audit
 from refract.identity.models import User
-from refract.links import blocking
 from refract.links import service as links
-from refract.links.access import Who as LinkActor
+from refract.links.access import LinkCaller as LinkActor
+from refract.links.safety import blocked_domains
 from refract.lists import service as lists
-from refract.lists.access import Who as ListActor
-from refract.names.models import Kind
+from refract.lists.access import ListCaller as ListActor
+from refract.names.models import NameTarget
 from refract.reports import queries, service
 from refract.reports.errors import ActionUnfit
 from refract.reports.models import Report
@@ -33,29 +33,31 @@ class ReportAction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ReportDecision:
     """What was done, in a sentence, and the address of ours that takes it back."""
 
     report: Report
-    said: str
+    message: str
     undo: str | None
 
 
-async def decide(session: WriteSession, rt: Runtime, by: User, report_id: int, action: ReportAction, domain: str | None = None) -> Decision:
+async def decide_report(
+    session: WriteSession, rt: Runtime, by: User, report_id: int, action: ReportAction, domain: str | None = None
+) -> ReportDecision:
     """Act on what was reported and close its reports, or only one of both. Everything goes into the audit log."""
     report = await service.lock_report(session, report_id)
-    target = (await queries.targets_of(session, [report]))[report.target_id]
-    decision = await _act(session, rt, by, report, target, action, domain)
+    target = (await queries.load_targets(session, [report]))[report.target_id]
+    decision = await _apply_action(session, rt, by, report, target, action, domain)
     if action is ReportAction.REOPEN:
         await service.reopen_reports(session, report)
     else:
         await service.close_reports(session, report, action.value, by.id, rt.clock.now())
     about = f"{report.kind} {report.target_id}"
-    await audit.note(session, rt, f"report.{action.value}", actor=by, target=about, detail=report.name)
+    await audit.record_event(session, rt, f"report.{action.value}", actor=by, target=about, detail=report.name)
     return decision
 
 
-async def _act(
+async def _apply_action(
     session: WriteSession,
     rt: Runtime,
     by: User,
@@ -63,41 +65,41 @@ async def _act(
     target: ReportTarget,
     action: ReportAction,
     domain: str | None,
-) -> Decision:
+) -> ReportDecision:
     now = rt.clock.now()
     match action:
         case ReportAction.DISMISS:
-            return Decision(report, f"Reports of /{report.name} are dismissed.", f"/app/admin/reports/{report.id}/reopen")
+            return ReportDecision(report, f"Reports of /{report.name} are dismissed.", f"/app/admin/reports/{report.id}/reopen")
         case ReportAction.REOPEN:
-            return Decision(report, f"Reports of /{report.name} are open again.", None)
+            return ReportDecision(report, f"Reports of /{report.name} are open again.", None)
         case ReportAction.DISABLE_LINK:
-            _demand_kind(report, Kind.LINK, "only a link can be disabled")
+            _require_kind(report, NameTarget.LINK, "only a link can be disabled")
             await links.disable_link(session, LinkActor(by.id, is_admin=True), report.target_id, now)
-            return Decision(report, f"/{report.name} is disabled.", f"/app/links/{report.target_id}/enable")
+            return ReportDecision(report, f"/{report.name} is disabled.", f"/app/links/{report.target_id}/enable")
         case ReportAction.UNPUBLISH_LIST:
-            _demand_kind(report, Kind.LIST, "only a list can be unpublished")
+            _require_kind(report, NameTarget.LIST, "only a list can be unpublished")
             await lists.delete_list(session, rt.ids, ListActor(by.id, is_admin=True), report.target_id, now)
             undo = f"/app/admin/lists/{report.target_id}/undo"
-            return Decision(report, f"/{report.name} is removed. You can undo this for 24 hours.", undo)
+            return ReportDecision(report, f"/{report.name} is removed. You can undo this for 24 hours.", undo)
         case ReportAction.SUSPEND_OWNER:
             if target.owner is None:
                 raise ActionUnfit(why="nobody with an account owns it")
             person = await change_person(session, rt, by, target.owner.id, PersonPatch(status="suspended"))
             undo = f"/app/admin/people/{person.id}/restore"
-            return Decision(report, f"{person.shown_name or person.email} is suspended.", undo)
+            return ReportDecision(report, f"{person.public_name or person.email} is suspended.", undo)
         case ReportAction.BLOCK_DOMAIN:
-            host = _domain(target, domain)
+            host = _choose_domain(target, domain)
             reason = f"Reported: {report.reason}"
-            row = await blocking.block_domain(session, host, reason=reason, by=by.id, at=now)
-            return Decision(report, f"{row.domain} is blocked.", f"/app/admin/blocked-domains/{row.domain}/remove")
+            row = await blocked_domains.block_domain(session, host, reason=reason, by=by.id, at=now)
+            return ReportDecision(report, f"{row.domain} is blocked.", f"/app/admin/blocked-domains/{row.domain}/remove")
 
 
-def _demand_kind(report: Report, kind: Kind, why: str) -> None:
+def _require_kind(report: Report, kind: NameTarget, why: str) -> None:
     if report.kind != kind:
         raise ActionUnfit(why=why)
 
 
-def _domain(target: ReportTarget, domain: str | None) -> str:
+def _choose_domain(target: ReportTarget, domain: str | None) -> str:
     """Return the domain to block: the one named, or the only host that the target leads to."""
     if domain:
         return domain

@@ -5,17 +5,17 @@ from dataclasses import asdict, dataclass
 from sqlalchemy import Select, select
 
 from refract.admin.schemas import AdminListOut, AdminListPage
-from refract.core.db import ReadSession
-from refract.core.page import Cursors, Page, after
+from refract.core.db.session import ReadSession
+from refract.core.pagination import CursorCodec, Page, build_after_clause
 from refract.identity.errors import AccountNotFound
 from refract.identity.models import User, UserStatus
-from refract.identity.people import fold_email
-from refract.lists.queries import AllListsFilter, ListRow, page_of_all_lists
-from refract.lists.shown import summary
+from refract.identity.users import fold_email
+from refract.lists.presentation import build_summary
+from refract.lists.queries import AllListsFilter, ListRow, load_all_lists_page
 
 
 @dataclass(frozen=True, slots=True)
-class PeopleQuestion:
+class PeopleFilter:
     """Which people. Without a status everybody but those whose account is deleted."""
 
     q: str | None = None
@@ -24,41 +24,43 @@ class PeopleQuestion:
     plan: str | None = None
 
 
-async def page_of_people(session: ReadSession, cursors: Cursors, asked: PeopleQuestion, *, limit: int, cursor: str | None) -> Page[User]:
+async def load_people_page(
+    session: ReadSession, cursors: CursorCodec, filters: PeopleFilter, *, limit: int, cursor: str | None
+) -> Page[User]:
     """Newest first; `q` is a part of the email address."""
-    question = ["people", asdict(asked)]
+    question = ["people", asdict(filters)]
     wanted = select(User).order_by(User.created_at.desc(), User.id.desc()).limit(limit + 1)
-    wanted = wanted.where(User.status == asked.status if asked.status else User.status != UserStatus.DELETED)
-    if asked.q:
-        wanted = wanted.where(User.email_folded.contains(fold_email(asked.q), autoescape=True))
-    if asked.role:
-        wanted = wanted.where(User.role == asked.role)
-    if asked.plan:
-        wanted = wanted.where(User.plan == asked.plan)
+    wanted = wanted.where(User.status == filters.status if filters.status else User.status != UserStatus.DELETED)
+    if filters.q:
+        wanted = wanted.where(User.email_folded.contains(fold_email(filters.q), autoescape=True))
+    if filters.role:
+        wanted = wanted.where(User.role == filters.role)
+    if filters.plan:
+        wanted = wanted.where(User.plan == filters.plan)
     if cursor:
-        wanted = wanted.where(after([User.created_at, User.id], cursors.read(question, cursor), descending=True))
-    return cursors.page(question, list(await session.scalars(wanted)), limit, lambda user: (user.created_at, user.id))
+        wanted = wanted.where(build_after_clause([User.created_at, User.id], cursors.decode(question, cursor), descending=True))
+    return cursors.build_page(question, list(await session.scalars(wanted)), limit, lambda user: (user.created_at, user.id))
 
 
-async def page_of_lists(
-    session: ReadSession, cursors: Cursors, asked: AllListsFilter, base_url: str, *, limit: int, cursor: str | None
+async def load_admin_lists_page(
+    session: ReadSession, cursors: CursorCodec, filters: AllListsFilter, base_url: str, *, limit: int, cursor: str | None
 ) -> AdminListPage:
     """Return everybody's lists, newest first, each with its owner and some of the hosts it leads to."""
-    page = await page_of_all_lists(session, cursors, asked, limit=limit, cursor=cursor)
-    return AdminListPage(items=[_list_out(row, base_url) for row in page.items], next_cursor=page.next_cursor)
+    page = await load_all_lists_page(session, cursors, filters, limit=limit, cursor=cursor)
+    return AdminListPage(items=[_build_list_out(row, base_url) for row in page.items], next_cursor=page.next_cursor)
 
 
-def _list_out(row: ListRow, base_url: str) -> AdminListOut:
+def _build_list_out(row: ListRow, base_url: str) -> AdminListOut:
     return AdminListOut(
-        **summary(row.found, row.entry_count, row.views, base_url).model_dump(),
-        owner_id=row.found.owner_id,
+        **build_summary(row.link_list, row.entry_count, row.views, base_url).model_dump(),
+        owner_id=row.link_list.owner_id,
         owner_email=row.owner.email if row.owner else None,
         hosts=list(row.hosts),
-        removed_at=row.found.deleted_at,
+        removed_at=row.link_list.deleted_at,
     )
 
 
-async def person(session: ReadSession, user_id: int) -> User:
+async def get_user(session: ReadSession, user_id: int) -> User:
     """An account by its id, whatever its status."""
     found = await session.get(User, user_id)
     if found is None:
@@ -66,6 +68,6 @@ async def person(session: ReadSession, user_id: int) -> User:
     return found
 
 
-def by_email(folded: str) -> Select[User]:
+def select_by_email(folded: str) -> Select[User]:
     """Every account that claims an address."""
     return select(User).where(User.email_folded == folded)

@@ -6,13 +6,13 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from refract.core.schema import Id, Input, Output
+from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.identity.models import AccountTombstone
-from refract.identity.tombstones import reference_of
+from refract.identity.tombstones import get_reference
 from refract.lists.schemas import ListSummary
 
 
-class PersonOut(Output):
+class PersonOut(OutputSchema):
     """Somebody with an account."""
 
     id: Id
@@ -29,14 +29,14 @@ class PersonOut(Output):
     last_sync_at: datetime
 
 
-class PersonPage(Output):
+class PersonPage(OutputSchema):
     """A page of people."""
 
     items: list[PersonOut]
     next_cursor: str | None
 
 
-class PersonPatch(Input):
+class PersonPatch(InputSchema):
     """Absent means unchanged. Who is suspended is refused at once, everywhere."""
 
     status: Literal["active", "suspended"] | None = None
@@ -48,7 +48,7 @@ class PersonPatch(Input):
     plan: Literal["free", "pro"] | None = None
 
 
-class BarredOut(Output):
+class BarredOut(OutputSchema):
     """A deleted account whose person may not sign up again."""
 
     id: Id
@@ -57,31 +57,31 @@ class BarredOut(Output):
     created_at: datetime
 
     @classmethod
-    def of(cls, tombstone: AccountTombstone) -> Self:
+    def from_tombstone(cls, tombstone: AccountTombstone) -> Self:
         """Return a tombstone with its reference."""
         return cls(
             id=tombstone.id,
-            reference=reference_of(tombstone),
+            reference=get_reference(tombstone),
             user_id=tombstone.user_id,
             created_at=tombstone.created_at,
         )
 
 
-class BarredPage(Output):
+class BarredPage(OutputSchema):
     """A page of deleted accounts."""
 
     items: list[BarredOut]
     next_cursor: str | None
 
 
-class Links(StrEnum):
+class LinkDisposition(StrEnum):
     """What becomes of links that the person owned alone."""
 
     DELETE = "delete"
     REASSIGN = "reassign"
 
 
-class JobOut(Output):
+class JobOut(OutputSchema):
     """A piece of work that ran out of tries and waits for a person."""
 
     id: Id
@@ -96,7 +96,7 @@ class JobOut(Output):
     finished_at: datetime | None
 
 
-class QueueDepth(Output):
+class QueueDepth(OutputSchema):
     """How many jobs of a kind are in a state."""
 
     kind: str = Field(examples=["links.recheck"])
@@ -104,7 +104,7 @@ class QueueDepth(Output):
     jobs: int
 
 
-class JobPage(Output):
+class JobPage(OutputSchema):
     """Dead jobs, and how full the queue is."""
 
     items: list[JobOut]
@@ -113,7 +113,7 @@ class JobPage(Output):
     oldest_due_seconds: float
 
 
-class FiguresOut(Output):
+class FiguresOut(OutputSchema):
     """Clicks, counted in places that know nothing of each other: accepted = stored + pending + not kept."""
 
     accepted: int
@@ -134,20 +134,20 @@ class AdminListOut(ListSummary):
     removed_at: datetime | None = Field(description="When it was deleted; its name is kept, and it can be brought back, for 24 hours.")
 
 
-class AdminListPage(Output):
+class AdminListPage(OutputSchema):
     """A page of everybody's lists."""
 
     items: list[AdminListOut]
     next_cursor: str | None
 
 
-class ReportDecisionIn(Input):
+class ReportDecisionIn(InputSchema):
     """Which domain to block, where a list leads to several."""
 
     domain: str | None = Field(default=None, max_length=255, examples=["bad.example"])
 
 
-class ReportDecisionOut(Output):
+class ReportDecisionOut(OutputSchema):
     """What was done about the reports of a target."""
 
     id: Id
@@ -156,7 +156,7 @@ class ReportDecisionOut(Output):
     action: str = Field(examples=["dismiss"])
 
 
-class AuditOut(Output):
+class AuditOut(OutputSchema):
     """A line of the audit log."""
 
     id: Id
@@ -168,7 +168,7 @@ class AuditOut(Output):
     request_id: str | None = Field(examples=["0f8b6c1d2e3f4a5b"])
 
 
-class AuditPage(Output):
+class AuditPage(OutputSchema):
     """A page of the audit log."""
 
     items: list[AuditOut]

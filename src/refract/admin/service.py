@@ -3,33 +3,33 @@
 from collections.abc import Sequence
 from typing import Any
 
-from refract.admin.queries import person
-from refract.admin.schemas import Links, PersonPatch
-from refract.core.db import WriteSession
+from refract.admin.queries import get_user
+from refract.admin.schemas import LinkDisposition, PersonPatch
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import audit, tombstones
+from refract.identity.account_deletion import delete_account, require_other_administrator
 from refract.identity.errors import AccountNotFound, HeirNeeded
-from refract.identity.leaving import delete_account, keep_an_administrator
 from refract.identity.models import User, UserRole, UserStatus
-from refract.identity.parts import Leaving, Part
+from refract.identity.personal_data import AccountDeletion, PersonalDataHook
 from refract.identity.revocation_log import ALLOWED_ACTION
 from refract.jobs import queries as jobs
 from refract.jobs.models import Job
-from refract.links.blocking import forget_everything
+from refract.links.safety.blocked_domains import invalidate_all
 
 
 async def change_person(session: WriteSession, rt: Runtime, by: User, user_id: int, changes: PersonPatch) -> User:
     """Suspend, activate, promote, demote, change the plan. Each goes into the audit log."""
-    user = await _live(session, user_id)
+    user = await _get_live_user(session, user_id)
     wanted: dict[str, Any] = changes.model_dump(exclude_unset=True, exclude_none=True, exclude={"keep_links"})
     if wanted.get("status") == UserStatus.SUSPENDED or wanted.get("role") == UserRole.USER:
-        await keep_an_administrator(session, user)
+        await require_other_administrator(session, user)
     for field, value in wanted.items():
         if getattr(user, field) != value:
             setattr(user, field, value)
             if field == "role":
                 user.admin_by_setting = None  # given or taken by hand, which the setting respects
-            await audit.note(session, rt, f"{field}.changed", actor=by, target=str(user.id), detail=value)
+            await audit.record_event(session, rt, f"{field}.changed", actor=by, target=str(user.id), detail=value)
     if "status" in wanted:
         await _hold_links(session, rt, by, user, hold=user.status == UserStatus.SUSPENDED and not changes.keep_links)
     await session.flush()
@@ -44,39 +44,46 @@ async def _hold_links(session: WriteSession, rt: Runtime, by: User, user: User, 
     if hold == (user.held_at is not None):
         return
     user.held_at = rt.clock.now() if hold else None
-    await audit.note(session, rt, "links.held" if hold else "links.released", actor=by, target=str(user.id))
+    await audit.record_event(session, rt, "links.held" if hold else "links.released", actor=by, target=str(user.id))
     await session.flush()
-    await forget_everything(session)
+    await invalidate_all(session)
 
 
 async def delete_person(
-    session: WriteSession, rt: Runtime, by: User, user_id: int, parts: Sequence[Part], *, links: Links, heir_id: int | None
+    session: WriteSession,
+    rt: Runtime,
+    by: User,
+    user_id: int,
+    parts: Sequence[PersonalDataHook],
+    *,
+    links: LinkDisposition,
+    heir_id: int | None,
 ) -> None:
     """End somebody's account; links of theirs alone are deleted, or pass to the heir."""
-    user = await _live(session, user_id)
+    user = await _get_live_user(session, user_id)
     heir = None
-    if links is Links.REASSIGN:
+    if links is LinkDisposition.REASSIGN:
         heir = await session.get(User, heir_id) if heir_id is not None else None
         if heir is None or heir.id == user.id or heir.status != UserStatus.ACTIVE:
             raise HeirNeeded
-    await delete_account(session, rt, Leaving(user, heir), parts, by=by)
+    await delete_account(session, rt, AccountDeletion(user, heir), parts, by=by)
 
 
 async def retry_job(session: WriteSession, rt: Runtime, by: User, job_id: int) -> Job:
     """Give a dead job all its tries again, at once."""
-    job = await jobs.retry(session, rt, job_id)
-    await audit.note(session, rt, "job.retried", actor=by, target=str(job_id), detail=job.kind)
+    job = await jobs.retry_dead_job(session, rt, job_id)
+    await audit.record_event(session, rt, "job.retried", actor=by, target=str(job_id), detail=job.kind)
     return job
 
 
 async def allow_barred(session: WriteSession, rt: Runtime, by: User, tombstone_id: int) -> None:
     """Let somebody sign up again whose account was deleted. Raises `BarredNotFound`."""
-    tombstone = await tombstones.remove(session, tombstone_id)
-    await audit.note(session, rt, ALLOWED_ACTION, actor=by, target=str(tombstone.user_id))
+    tombstone = await tombstones.remove_tombstone(session, tombstone_id)
+    await audit.record_event(session, rt, ALLOWED_ACTION, actor=by, target=str(tombstone.user_id))
 
 
-async def _live(session: WriteSession, user_id: int) -> User:
-    user = await person(session, user_id)
+async def _get_live_user(session: WriteSession, user_id: int) -> User:
+    user = await get_user(session, user_id)
     if user.status == UserStatus.DELETED:
         raise AccountNotFound
     return user

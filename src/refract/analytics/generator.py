@@ -14,10 +14,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-from refract.analytics.frames import LINK_CLICK, PREFETCH, PRIVATE, frame
 from refract.analytics.generator_world import AGENTS, BOTS, BY_HOUR, BY_WEEKDAY, CAMPAIGNS, COUNTRIES, PREVIEWS, REFERRERS
-from refract.analytics.spool import Spool
-from refract.core.address import network_of
+from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE, encode_frame
+from refract.clicks.spool.writer import SpoolWriter
+from refract.core.ip_addresses import get_network
 
 HOUR: Final = timedelta(hours=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -61,7 +61,7 @@ class Visit(NamedTuple):
 
     @property
     def frame(self) -> bytes:
-        return frame(self.kind, self.target, self.time_ns, self.flags, self.network, self.agent, self.referrer, self.query)
+        return encode_frame(self.kind, self.target, self.time_ns, self.flags, self.network, self.agent, self.referrer, self.query)
 
 
 def visits(wanted: Traffic) -> Iterator[Visit]:
@@ -84,7 +84,7 @@ def write_spool(root: Path, wanted: Traffic, *, node: str = "generated", segment
 
     What the generator makes and what a redirect makes are stored by the same code.
     """
-    spool = Spool(root, node=node, segment_bytes=segment_bytes)
+    spool = SpoolWriter(root, node=node, segment_bytes=segment_bytes)
     try:
         turn: list[bytes] = []
         for one in frames(wanted):
@@ -96,7 +96,7 @@ def write_spool(root: Path, wanted: Traffic, *, node: str = "generated", segment
             spool.append(turn)
     finally:
         spool.close()
-    return spool.kept
+    return spool.written
 
 
 class _Maker:
@@ -201,10 +201,10 @@ def _networks(blocks: Sequence[str]) -> list[bytes]:
     found: list[bytes] = []
     for block in blocks:
         if ":" in block:
-            found += [network_of(f"{block}:{number:x}::1") for number in range(1, 33)]
+            found += [get_network(f"{block}:{number:x}::1") for number in range(1, 33)]
         else:
             head, _, last = block.rpartition(".")
-            found += [network_of(f"{head}.{int(last) + number}.1") for number in range(16)]
+            found += [get_network(f"{head}.{int(last) + number}.1") for number in range(16)]
     return found
 
 

@@ -9,31 +9,31 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from refract.admin import queries, service
-from refract.admin.parts import PARTS
-from refract.admin.queries import PeopleQuestion
-from refract.admin.schemas import Links, PersonOut, PersonPage, PersonPatch
-from refract.cli.common import BadValue, command_settings, on_data, read_secret
-from refract.cli.links.shown import UNCUT, console, print_json, safe
+from refract.admin.personal_data import PERSONAL_DATA_HOOKS
+from refract.admin.queries import PeopleFilter
+from refract.admin.schemas import LinkDisposition, PersonOut, PersonPage, PersonPatch
+from refract.cli.common import BadValue, load_command_settings, read_secret, run_on_data
 from refract.cli.options import AsJson, DataDir
-from refract.core.db import WriteSession
+from refract.cli.output import UNCUT_WIDTH, make_console, make_safe_text, print_json
+from refract.core.db.errors import is_permission_denied
+from refract.core.db.session import WriteSession
 from refract.core.errors import ConfigurationError
-from refract.core.faults import is_denied
-from refract.core.grants import ACCOUNTS, Account, Grants
-from refract.core.page import Cursors
+from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.identity import tombstones
 from refract.identity.errors import EmailAmbiguous, UserNotFound
 from refract.identity.models import AccountTombstone, User, UserStatus
-from refract.identity.people import ensure_owner, fold_email
-from refract.migrations.tables import ingest_tables, metadata, redirect_tables
+from refract.identity.users import ensure_owner, fold_email
+from refract.migrations.grants import DATABASE_ACCOUNTS, DatabaseAccount, DatabaseGrants
+from refract.migrations.tables import list_ingest_tables, list_redirect_tables, metadata
 
 app = typer.Typer(help="People and database users, for whoever runs this server.", no_args_is_help=True)
 PAGE_SIZE = 200
-Whom = Annotated[str, typer.Argument(help="The email address, or the id, of the account.")]
+UserArgument = Annotated[str, typer.Argument(help="The email address, or the id, of the account.")]
 
 
 @app.command("list")
-def list_people(
+def list_users(
     search: Annotated[str | None, typer.Argument(help="A part of the email address. Left out: everybody.")] = None,
     *,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="How many at most. Left out: everybody.")] = None,
@@ -41,25 +41,25 @@ def list_people(
     data_dir: DataDir = None,
 ) -> None:
     """Show accounts, newest first."""
-    people = on_data(command_settings(data_dir), lambda rt: _all_people(rt, search, limit))
+    people = run_on_data(load_command_settings(data_dir), lambda rt: _load_users(rt, search, limit))
     if as_json:
         print_json(PersonPage(items=[PersonOut.model_validate(person) for person in people], next_cursor=None))
         return
     table = Table(*(Column(title, overflow="fold") for title in ("id", "email", "name", "role", "plan", "status", "last sync")))
     for person in people:
-        words = (person.email, person.shown_name, person.role, person.plan, person.status)
-        table.add_row(str(person.id), *(safe(word) for word in words), f"{person.last_sync_at:%Y-%m-%d %H:%M}")
-    console(UNCUT).print(table)
+        words = (person.email, person.public_name, person.role, person.plan, person.status)
+        table.add_row(str(person.id), *(make_safe_text(word) for word in words), f"{person.last_sync_at:%Y-%m-%d %H:%M}")
+    make_console(UNCUT_WIDTH).print(table)
 
 
-async def _all_people(rt: Runtime, search: str | None, limit: int | None) -> list[User]:
+async def _load_users(rt: Runtime, search: str | None, limit: int | None) -> list[User]:
     """Return people page by page, up to a limit."""
     found: list[User] = []
-    cursors, cursor = Cursors(rt.secret), None
+    cursors, cursor = CursorCodec(rt.secret), None
     async with rt.db.read() as session:
         while limit is None or len(found) < limit:
             size = PAGE_SIZE if limit is None else min(PAGE_SIZE, limit - len(found))
-            page = await queries.page_of_people(session, cursors, PeopleQuestion(q=search), limit=size, cursor=cursor)
+            page = await queries.load_people_page(session, cursors, PeopleFilter(q=search), limit=size, cursor=cursor)
             found += page.items
             cursor = page.next_cursor
             if cursor is None:
@@ -68,38 +68,38 @@ async def _all_people(rt: Runtime, search: str | None, limit: int | None) -> lis
 
 
 @app.command("promote")
-def promote(whom: Whom, data_dir: DataDir = None) -> None:
+def promote(whom: UserArgument, data_dir: DataDir = None) -> None:
     """Make somebody an administrator. They must have signed in once."""
-    _change(data_dir, whom, PersonPatch(role="admin"), "is an administrator now")
+    _change_user(data_dir, whom, PersonPatch(role="admin"), "is an administrator now")
 
 
 @app.command("demote")
-def demote(whom: Whom, data_dir: DataDir = None) -> None:
+def demote(whom: UserArgument, data_dir: DataDir = None) -> None:
     """Take an administrator's rights away. Somebody named by the setting `admins` gets them back at the next sign-in."""
-    _change(data_dir, whom, PersonPatch(role="user"), "is an ordinary member now")
+    _change_user(data_dir, whom, PersonPatch(role="user"), "is an ordinary member now")
 
 
 @app.command("suspend")
 def suspend(
-    whom: Whom,
+    whom: UserArgument,
     keep_links: Annotated[bool, typer.Option("--keep-links", help="Let their links and lists go on working.")] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Refuse somebody at once, everywhere: browsers, keys and tokens. Their links and lists answer 410 until they are active again."""
     done = "is suspended; links and lists go on working" if keep_links else "is suspended, links and lists are on hold"
-    _change(data_dir, whom, PersonPatch(status="suspended", keep_links=keep_links), done)
+    _change_user(data_dir, whom, PersonPatch(status="suspended", keep_links=keep_links), done)
 
 
 @app.command("activate")
 @app.command("restore", hidden=True)
-def activate(whom: Whom, data_dir: DataDir = None) -> None:
+def activate(whom: UserArgument, data_dir: DataDir = None) -> None:
     """Let somebody in again who was suspended. Their links and lists work again."""
-    _change(data_dir, whom, PersonPatch(status="active"), "is active again")
+    _change_user(data_dir, whom, PersonPatch(status="active"), "is active again")
 
 
 @app.command("delete")
 def delete(
-    whom: Whom,
+    whom: UserArgument,
     heir: Annotated[
         str | None, typer.Option("--reassign-to", help="Who takes over links that are theirs alone. Left out: those are deleted.")
     ] = None,
@@ -113,12 +113,12 @@ def delete(
     async def run(rt: Runtime) -> None:
         async with rt.db.write() as session:
             by, _ = await ensure_owner(session, rt)
-            person = await _find(session, whom)
-            to = (await _find(session, heir)).id if heir else None
-            links = Links.REASSIGN if heir else Links.DELETE
-            await service.delete_person(session, rt, by, person.id, PARTS, links=links, heir_id=to)
+            person = await _find_user(session, whom)
+            to = (await _find_user(session, heir)).id if heir else None
+            links = LinkDisposition.REASSIGN if heir else LinkDisposition.DELETE
+            await service.delete_person(session, rt, by, person.id, PERSONAL_DATA_HOOKS, links=links, heir_id=to)
 
-    on_data(command_settings(data_dir), run)
+    run_on_data(load_command_settings(data_dir), run)
     typer.echo("The account is deleted.")
 
 
@@ -128,11 +128,11 @@ def list_barred(data_dir: DataDir = None) -> None:
 
     async def run(rt: Runtime) -> list[AccountTombstone]:
         async with rt.db.read() as session:
-            return list((await tombstones.list_tombstones(session, Cursors(rt.secret), limit=200, cursor=None)).items)
+            return list((await tombstones.list_tombstones(session, CursorCodec(rt.secret), limit=200, cursor=None)).items)
 
     table = Table("reference", "account", "deleted")
-    for row in on_data(command_settings(data_dir), run):
-        table.add_row(tombstones.reference_of(row), str(row.user_id), f"{row.created_at:%Y-%m-%d %H:%M}")
+    for row in run_on_data(load_command_settings(data_dir), run):
+        table.add_row(tombstones.get_reference(row), str(row.user_id), f"{row.created_at:%Y-%m-%d %H:%M}")
     Console().print(table)
 
 
@@ -149,7 +149,7 @@ def allow(
             found = await tombstones.find_by_reference(session, reference)
             await service.allow_barred(session, rt, by, found.id)
 
-    on_data(command_settings(data_dir), run)
+    run_on_data(load_command_settings(data_dir), run)
     typer.echo("They can sign up again.")
 
 
@@ -168,32 +168,32 @@ def grants(
     data_dir: DataDir = None,
 ) -> None:
     """Print (or run) the statements that make least-privilege database users: web, redirect (only reads) and ingest."""
-    settings = command_settings(data_dir)
+    settings = load_command_settings(data_dir)
     if settings.dialect == "sqlite":
         raise BadValue(problem="SQLite has no users: the rights of the file are the rights to the data.")
-    passwords = _passwords(password or [])
+    passwords = _parse_passwords(password or [])
 
     async def run(rt: Runtime) -> list[str]:
-        wanted = Grants(
+        wanted = DatabaseGrants(
             server="postgresql" if rt.db.dialect == "postgresql" else "mysql",
             database=rt.db.url.database or "",
             tables=sorted(metadata.tables),
-            redirect_tables=redirect_tables(),
-            ingest_tables=ingest_tables(),
+            redirect_tables=list_redirect_tables(),
+            ingest_tables=list_ingest_tables(),
             prefix=prefix,
             host=host,
         )
         try:
-            statements = list(wanted.statements(passwords) if apply else wanted.script(passwords))
+            statements = list(wanted.iter_statements(passwords) if apply else wanted.iter_script(passwords))
         except ValueError as wrong:
             raise BadValue(problem=f"A name or password does not fit: {wrong}.") from wrong
         if apply:
             await _run_grants(rt, statements)
         return statements
 
-    statements = on_data(settings, run)
+    statements = run_on_data(settings, run)
     if apply:
-        typer.echo(f"Made {', '.join(f'{prefix}_{account}' for account in ACCOUNTS)}. Run this again after an upgrade.")
+        typer.echo(f"Made {', '.join(f'{prefix}_{account}' for account in DATABASE_ACCOUNTS)}. Run this again after an upgrade.")
     else:
         typer.echo("\n".join(f"{statement};" for statement in statements))
 
@@ -204,7 +204,7 @@ async def _run_grants(rt: Runtime, statements: list[str]) -> None:
             for statement in statements:
                 await connection.execute(text(statement.replace(":", "\\:")))
     except DBAPIError as exc:
-        if not is_denied(exc):
+        if not is_permission_denied(exc):
             raise
         need = "CREATEROLE, and must own the tables" if rt.db.dialect == "postgresql" else "CREATE USER and GRANT OPTION"
         raise ConfigurationError(
@@ -213,32 +213,32 @@ async def _run_grants(rt: Runtime, statements: list[str]) -> None:
         ) from exc
 
 
-def _passwords(given: list[str]) -> dict[Account, str]:
-    found: dict[Account, str] = {}
+def _parse_passwords(given: list[str]) -> dict[DatabaseAccount, str]:
+    found: dict[DatabaseAccount, str] = {}
     for option in given:
         name, has_value, value = option.partition("=")
-        account = next((known for known in ACCOUNTS if known == name), None)
+        account = next((known for known in DATABASE_ACCOUNTS if known == name), None)
         if account is None or (has_value and not value):
             raise BadValue(problem="Write a password as --password redirect=@FILE, for web, redirect or ingest.")
         found[account] = read_secret(value) if has_value else typer.prompt(f"Password of {name}", hide_input=True, err=True)
     return found
 
 
-def _change(data_dir: DataDir, whom: str, changes: PersonPatch, done: str) -> None:
+def _change_user(data_dir: DataDir, whom: str, changes: PersonPatch, done: str) -> None:
     async def run(rt: Runtime) -> User:
         async with rt.db.write() as session:
             by, _ = await ensure_owner(session, rt)
-            return await service.change_person(session, rt, by, (await _find(session, whom)).id, changes)
+            return await service.change_person(session, rt, by, (await _find_user(session, whom)).id, changes)
 
-    person = on_data(command_settings(data_dir), run)
-    typer.echo(f"{person.shown_name} {done}.")
+    person = run_on_data(load_command_settings(data_dir), run)
+    typer.echo(f"{person.public_name} {done}.")
 
 
-async def _find(session: WriteSession, whom: str) -> User:
+async def _find_user(session: WriteSession, whom: str) -> User:
     """By id or by address: whether it is verified does not matter to somebody who sits at the server, but it must be one account's."""
     if whom.isascii() and whom.isdigit():
-        return await queries.person(session, int(whom))
-    question = queries.by_email(fold_email(whom))
+        return await queries.get_user(session, int(whom))
+    question = queries.select_by_email(fold_email(whom))
     found = [one for one in await session.scalars(question) if one.status != UserStatus.DELETED]
     if not found:
         raise UserNotFound(email=whom)

@@ -12,10 +12,10 @@ import typer
 from typer.core import TyperGroup
 
 from refract import __version__
-from refract.core.env_file import load_env_file
 from refract.core.errors import RefractError
+from refract.core.settings.env_file import load_env_file
 
-PLACES: Final = {
+COMMAND_TARGETS: Final = {
     "serve": "serve:serve",
     "signin-link": "signin:signin_link",
     "migrate": "migrate:migrate",
@@ -41,11 +41,11 @@ PLACES: Final = {
 """Each command's module here, and what it is called there: a function, or an `app` with commands of its own."""
 
 
-class Commands(Mapping[str, Any]):
+class LazyCommands(Mapping[str, Any]):
     """Each loaded when it is asked for: a server that only redirects has nothing to do with the others' libraries."""
 
     def __getitem__(self, name: str) -> Any:
-        module, attribute = PLACES[name].split(":")
+        module, attribute = COMMAND_TARGETS[name].split(":")
         found = getattr(import_module(f"refract.cli.{module}"), attribute)
         if not isinstance(found, typer.Typer):
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -56,20 +56,20 @@ class Commands(Mapping[str, Any]):
         return command
 
     def __iter__(self) -> Iterator[str]:
-        return iter(PLACES)
+        return iter(COMMAND_TARGETS)
 
     def __len__(self) -> int:
-        return len(PLACES)
+        return len(COMMAND_TARGETS)
 
 
-class Root(TyperGroup):
+class RootGroup(TyperGroup):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.commands = Commands()  # type: ignore[assignment]  # nobody adds one
+        self.commands = LazyCommands()  # type: ignore[assignment]  # nobody adds one
 
 
 app = typer.Typer(
-    cls=Root,
+    cls=RootGroup,
     help="One home for every link: shorten, name, redirect, count, collect, save.",
     no_args_is_help=True,
     add_completion=True,
@@ -98,23 +98,23 @@ def run() -> None:
     try:
         app()
     except RefractError as error:
-        _say(error)
+        _print_error(error)
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001 - the last resort, as at the edge of the web
-        from refract.core.faults import driver_sentence, meaning  # noqa: PLC0415 - knows every driver, and is needed by few
+        from refract.core.db.errors import format_driver_error, translate_db_error  # noqa: PLC0415 - knows every driver, and is needed by few
 
-        if word := meaning(error):
-            _say(word)
+        if word := translate_db_error(error):
+            _print_error(word)
         else:
             import structlog  # noqa: PLC0415 - as above
 
             structlog.get_logger("refract.cli").debug("command_failed", exc_info=error)
-            reason = driver_sentence(error)
+            reason = format_driver_error(error)
             typer.secho(f"Something went wrong on our side: {reason[:300]}. REFRACT_LOG_LEVEL=debug shows where.", fg="red", err=True)
         sys.exit(1)
 
 
-def _say(error: RefractError) -> None:
+def _print_error(error: RefractError) -> None:
     typer.secho(error.message, fg="red", err=True)
     for one in error.errors:
         if one.message != error.message:

@@ -12,20 +12,20 @@ import structlog
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from refract import migrations
-from refract.cli.installation import demand_installation, demand_schema, read_address
-from refract.core.configuring import load_settings, prepare_data_dir
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.errors import Invalid
 from refract.core.log import configure_logging
-from refract.core.runtime import Runtime, running
-from refract.core.settings import Settings
+from refract.core.runtime import Runtime, open_runtime
+from refract.core.settings.loader import load_settings, prepare_data_dir
+from refract.core.settings.model import Settings
 from refract.identity import audit
 from refract.identity.models import User
-from refract.identity.people import ensure_owner, person_by_email
+from refract.identity.users import ensure_owner, get_user_by_email
+from refract.server.installation import read_address, require_installation, require_schema
 
-Result = TypeVar("Result")
-Body = TypeVar("Body", bound=BaseModel)
-_OPTIONS = {"names": "name", "tags": "tag", "new_tags": "tag", "redirect_status": "status", "expires_at": "expires", "scopes": "scope"}
+CommandResultT = TypeVar("CommandResultT")
+BodyT = TypeVar("BodyT", bound=BaseModel)
+_OPTION_NAMES = {"names": "name", "tags": "tag", "new_tags": "tag", "redirect_status": "status", "expires_at": "expires", "scopes": "scope"}
 """Fields of the API whose options are called otherwise."""
 
 
@@ -37,7 +37,7 @@ class BadOption(Invalid):
     """--{name} does not fit: {why}"""
 
 
-def checked(model: type[Body], **given: object) -> Body:
+def validate_options(model: type[BodyT], **given: object) -> BodyT:
     """The options as the API would take them, or one sentence about the first that does not fit."""
     try:
         return model(**given)
@@ -45,7 +45,7 @@ def checked(model: type[Body], **given: object) -> Body:
         first = wrong.errors()[0]
         why = first["msg"].removeprefix("Value error, ").rstrip(".")
         field = str(first["loc"][0])
-        raise BadOption(name=_OPTIONS.get(field, field).replace("_", "-"), why=f"{why}.") from wrong
+        raise BadOption(name=_OPTION_NAMES.get(field, field).replace("_", "-"), why=f"{why}.") from wrong
 
 
 def read_secret(given: str) -> str:
@@ -65,7 +65,7 @@ def read_secret(given: str) -> str:
         raise BadValue(problem=f"{given[1:]} cannot be read, or is empty.") from exc
 
 
-def command_settings(data_dir: Path | None, *, creates: bool = False) -> Settings:
+def load_command_settings(data_dir: Path | None, *, creates: bool = False) -> Settings:
     """Return the settings of a command that is not the server: its log stays quiet unless something is wrong.
 
     Raises if there is no installation, unless the command `creates` one. Addresses are those of the server, if it was told none.
@@ -74,48 +74,48 @@ def command_settings(data_dir: Path | None, *, creates: bool = False) -> Setting
     if creates or settings.data_dir.exists():
         prepare_data_dir(settings.data_dir)
     if not creates:
-        demand_installation(settings)
+        require_installation(settings)
     configure_logging(settings.model_copy(update={"log_level": "warning"}))
     served = read_address(settings) if settings.base_url is None else None
     return settings if served is None else settings.model_copy(update={"base_url": served.url})
 
 
-def on_data(settings: Settings, work: Callable[[Runtime], Awaitable[Result]]) -> Result:
+def run_on_data(settings: Settings, work: Callable[[Runtime], Awaitable[CommandResultT]]) -> CommandResultT:
     """Run some work on the data of this installation, whether or not a server is running on it. Nothing is migrated."""
 
-    async def run() -> Result:
-        structlog.contextvars.bind_contextvars(**{audit.DOOR: "command line"})
+    async def run() -> CommandResultT:
+        structlog.contextvars.bind_contextvars(**{audit.ENTRY_POINT_KEY: "command line"})
         db = Database(settings)
         try:
-            state = await migrations.examine(db)
+            state = await migrations.check_schema(db)
         finally:
             await db.close()
-        demand_schema(settings, state.revision)
+        require_schema(settings, state.revision)
         if state.problem is not None:
             raise state.problem
-        async with running(_without_directory(settings)) as rt:
+        async with open_runtime(_add_temporary_secret(settings)) as rt:
             return await work(rt)
 
     return asyncio.run(run())
 
 
-def _without_directory(settings: Settings) -> Settings:
+def _add_temporary_secret(settings: Settings) -> Settings:
     """Let a command work on a database server from a machine without a data directory, which it must not create for a secret."""
     if settings.data_dir.exists() or settings.secret_key is not None:
         return settings
     return settings.model_copy(update={"secret_key": SecretStr(secrets.token_urlsafe(48))})
 
 
-async def acting(rt: Runtime, email: str | None) -> User:
+async def get_acting_user(rt: Runtime, email: str | None) -> User:
     """Whoever a command acts as."""
     async with rt.db.write() as session:
-        return await person_by_email(session, email) if email else (await ensure_owner(session, rt))[0]
+        return await get_user_by_email(session, email) if email else (await ensure_owner(session, rt))[0]
 
 
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
-def moment(text: str, now: datetime) -> datetime:
+def parse_time(text: str, now: datetime) -> datetime:
     """`30d` from now, a day (until its end, UTC) or a moment; without a time zone UTC is meant."""
     count, unit = text[:-1], text[-1:]
     try:

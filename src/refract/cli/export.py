@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from refract.cli.common import acting, command_settings, on_data
+from refract.cli.common import get_acting_user, load_command_settings, run_on_data
 from refract.cli.options import DataDir
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity import audit
-from refract.identity.people import person_by_email
-from refract.links.exporting import Format, Writer, pages_of_cards, record
+from refract.identity.users import get_user_by_email
+from refract.links.export import LinkExportFormat, LinkExportWriter, build_record, iter_card_pages
 
 app = typer.Typer(help="Write what is here into a file.", no_args_is_help=True)
 
@@ -32,7 +32,9 @@ def _export() -> None:
 
 @app.command("links")
 def links(
-    form: Annotated[Format, typer.Option("--format", help="csv for a spreadsheet, json or jsonl for programs.")] = Format.CSV,
+    form: Annotated[
+        LinkExportFormat, typer.Option("--format", help="csv for a spreadsheet, json or jsonl for programs.")
+    ] = LinkExportFormat.CSV,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write. Left out: standard output.")] = None,
     user: Annotated[
         str | None, typer.Option("--user", help="Only the links of this person. Left out: everybody's.", metavar="EMAIL")
@@ -40,33 +42,33 @@ def links(
     data_dir: DataDir = None,
 ) -> None:
     """Write all links that are not deleted, oldest first. `refract import links` reads the file again."""
-    settings = command_settings(data_dir)
+    settings = load_command_settings(data_dir)
 
     async def run(rt: Runtime, write: Callable[[str], object]) -> int:
         person = None
         if user is not None:
             async with rt.db.read() as session:
-                person = (await person_by_email(session, user)).id
-        await audit.note_export(rt, "links", by=(await acting(rt, None)).id, target=person)
-        writer, count, now = Writer(form), 0, rt.clock.now()
+                person = (await get_user_by_email(session, user)).id
+        await audit.record_export(rt, "links", by=(await get_acting_user(rt, None)).id, target=person)
+        writer, count, now = LinkExportWriter(form), 0, rt.clock.now()
         write(writer.head())
-        async for cards in pages_of_cards(rt, person):
-            write(writer.page(record(card, now) for card in cards))
+        async for cards in iter_card_pages(rt, person):
+            write(writer.page(build_record(card, now) for card in cards))
             count += len(cards)
         write(writer.tail())
         return count
 
     if output is None:
-        to_standard_output(lambda write: on_data(settings, lambda rt: run(rt, write)))
+        write_to_stdout(lambda write: run_on_data(settings, lambda rt: run(rt, write)))
     else:
-        count = to_file(output, lambda write: on_data(settings, lambda rt: run(rt, write)))
+        count = write_to_file(output, lambda write: run_on_data(settings, lambda rt: run(rt, write)))
         typer.echo(f"Wrote {count:,} {'link' if count == 1 else 'links'} to {output}.", err=True)
 
 
-Work = Callable[[Callable[[str], object]], int]
+ExportWork = Callable[[Callable[[str], object]], int]
 
 
-def to_standard_output(work: Work) -> None:
+def write_to_stdout(work: ExportWork) -> None:
     """UTF-8, whatever the terminal says; whoever reads may stop reading."""
     sink = sys.stdout.buffer
     try:
@@ -76,7 +78,7 @@ def to_standard_output(work: Work) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
 
 
-def to_file(path: Path, work: Work) -> int:
+def write_to_file(path: Path, work: ExportWork) -> int:
     """The file appears when it is complete, readable by its owner alone."""
     try:
         with NamedTemporaryFile("w", encoding="utf-8", newline="", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:

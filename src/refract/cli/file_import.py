@@ -15,11 +15,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from refract.cli.common import command_settings, on_data
-from refract.core.cells import defused
+from refract.cli.common import load_command_settings, run_on_data
+from refract.core.csv_safety import escape_formula
 from refract.core.errors import Malformed
 from refract.core.runtime import Runtime
-from refract.core.text import shown
+from refract.core.text import make_excerpt
 from refract.records.reader import RowReader, UnreadableRow
 
 MAX_PRINTED = 20
@@ -102,7 +102,7 @@ class ImportReport(Generic[Result]):
         left_out = outcome in self.left_out
         if report and self._report:
             where, *rest = cells
-            self._report.writerow([where, self.words[outcome], *(defused(shown(text, _MAX_CELL)) for text in rest)])
+            self._report.writerow([where, self.words[outcome], *(escape_formula(make_excerpt(text, _MAX_CELL)) for text in rest)])
         if self._verbose or (left_out and self._printed < MAX_PRINTED):
             self._printed += left_out
             self.console.print(sentence)
@@ -124,7 +124,7 @@ def import_file(
     options: ImportOptions, report: ImportReport[Result], begin: Callable[[Runtime, BinaryIO], Awaitable[OpenImport[Row, Result]]]
 ) -> None:
     """Import a file batch by batch. Interrupted, print what is done and exit the command."""
-    settings = command_settings(options.data_dir)
+    settings = load_command_settings(options.data_dir)
     with ExitStack() as stack:
         stream, size = _open_input(options.file, stack)
         if options.report:
@@ -143,7 +143,7 @@ def import_file(
                     await asyncio.shield(opened.end())
 
         try:
-            on_data(settings, run)
+            run_on_data(settings, run)
         except KeyboardInterrupt:
             report.print_summary(dry_run=options.dry_run)
             done = "What is done stays. Run the same command again to go on: rows that are here are left alone."

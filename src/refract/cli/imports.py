@@ -6,7 +6,7 @@ from typing import Annotated, BinaryIO, ClassVar
 
 import typer
 
-from refract.cli.common import acting
+from refract.cli.common import get_acting_user
 from refract.cli.file_import import (
     MAX_PRINTED,
     DryRun,
@@ -21,14 +21,22 @@ from refract.cli.file_import import (
 )
 from refract.cli.options import AsUser, DataDir
 from refract.core.runtime import Runtime
-from refract.core.text import shown
-from refract.links.importing import Bringing, Candidate, Kind, OnConflict, Outcome, Result, open_rows
-from refract.links.importing.bring import BATCH
+from refract.core.text import make_excerpt
+from refract.links.imports import (
+    Candidate,
+    LinkFileFormat,
+    LinkImporter,
+    LinkImportOutcome,
+    LinkImportResult,
+    NameConflictPolicy,
+    open_link_file,
+)
+from refract.links.imports.importer import BATCH_SIZE
 from refract.names.service import namespace_of
 
 app = typer.Typer(help="Bring links and bookmarks from a file.", no_args_is_help=True)
 Conflict = Annotated[
-    OnConflict,
+    NameConflictPolicy,
     typer.Option("--on-conflict", help="When a name leads elsewhere already: leave the row out, call it name-2, or count it as failed."),
 ]
 
@@ -42,9 +50,9 @@ def _import() -> None:
 def links(
     file: File,
     *,
-    kind: Annotated[Kind, typer.Option("--from", help="What wrote the file; auto finds out.")] = Kind.AUTO,
+    kind: Annotated[LinkFileFormat, typer.Option("--from", help="What wrote the file; auto finds out.")] = LinkFileFormat.AUTO,
     dry_run: DryRun = False,
-    conflict: Conflict = OnConflict.SKIP,
+    conflict: Conflict = NameConflictPolicy.SKIP,
     report: ReportTo = None,
     verbose: Verbose = False,
     encoding: Encoding = None,
@@ -54,45 +62,45 @@ def links(
     """Make links of the rows of a file. Rows that are here already are left alone, so it can be repeated and resumed."""
     outcomes, unread = _LinkReport(verbose=verbose), list[str]()
 
-    async def begin(rt: Runtime, stream: BinaryIO) -> OpenImport[Candidate, Result]:
-        rows = open_rows(stream, rt.clock.now(), kind, encoding)
-        bringing = Bringing(rt, namespace_of(rt), await acting(rt, user), conflict=conflict, dry_run=dry_run, keep_ids=True)
+    async def begin(rt: Runtime, stream: BinaryIO) -> OpenImport[Candidate, LinkImportResult]:
+        rows = open_link_file(stream, rt.clock.now(), kind, encoding)
+        bringing = LinkImporter(rt, namespace_of(rt), await get_acting_user(rt, user), conflict=conflict, dry_run=dry_run, keep_ids=True)
 
         async def end() -> None:
             unread.extend(rows.unread)
 
-        return OpenImport(rows, bringing.batch, BATCH, end)
+        return OpenImport(rows, bringing.import_batch, BATCH_SIZE, end)
 
     import_file(ImportOptions(file, dry_run, report, data_dir), outcomes, begin)
     if unread:
-        typer.secho(f"Columns that mean nothing here and were not read: {shown(', '.join(unread), 200)}.", fg="yellow", err=True)
+        typer.secho(f"Columns that mean nothing here and were not read: {make_excerpt(', '.join(unread), 200)}.", fg="yellow", err=True)
     outcomes.print_summary(dry_run=dry_run)
-    if outcomes.counts[Outcome.REFUSED]:
+    if outcomes.counts[LinkImportOutcome.REFUSED]:
         raise typer.Exit(1)
 
 
-class _LinkReport(ImportReport[Result]):
-    words: ClassVar = {outcome: str(outcome) for outcome in Outcome}
-    left_out = frozenset({Outcome.REFUSED, Outcome.SKIPPED})
+class _LinkReport(ImportReport[LinkImportResult]):
+    words: ClassVar = {outcome: str(outcome) for outcome in LinkImportOutcome}
+    left_out = frozenset({LinkImportOutcome.REFUSED, LinkImportOutcome.SKIPPED})
     columns = ("where", "outcome", "why", "names", "destination")
 
     def __init__(self, *, verbose: bool) -> None:
         super().__init__(verbose=verbose)
         self._remarks: Counter[str] = Counter()
 
-    def add(self, results: Sequence[Result]) -> None:
+    def add(self, results: Sequence[LinkImportResult]) -> None:
         for one in results:
-            self._remarks.update(one.remarks if one.outcome is Outcome.CREATED else ())
+            self._remarks.update(one.remarks if one.outcome is LinkImportOutcome.CREATED else ())
             cells = (one.row.where, one.why or "", "|".join(one.row.names), one.row.text)
             self.note(one.outcome, _sentence(one), cells, report=one.outcome in self.left_out)
 
     def print_remarks(self) -> None:
         for remark, count in self._remarks.most_common(MAX_PRINTED):
-            self.console.print(f"{count:,} × {shown(remark, 200)}")
+            self.console.print(f"{count:,} × {make_excerpt(remark, 200)}")
 
 
-def _sentence(one: Result) -> str:
+def _sentence(one: LinkImportResult) -> str:
     name = ", ".join(one.names or one.row.names)
-    what = f"{shown(name)} → {shown(one.row.text, 80)}" if name else shown(one.row.text, 80)
-    remarks = f" ({'; '.join(shown(remark, 200) for remark in one.remarks)})" if one.remarks else ""
-    return f"{one.row.where}: {one.outcome}: {what}{f': {shown(one.why, 300)}' if one.why else ''}{remarks}"
+    what = f"{make_excerpt(name)} → {make_excerpt(one.row.text, 80)}" if name else make_excerpt(one.row.text, 80)
+    remarks = f" ({'; '.join(make_excerpt(remark, 200) for remark in one.remarks)})" if one.remarks else ""
+    return f"{one.row.where}: {one.outcome}: {what}{f': {make_excerpt(one.why, 300)}' if one.why else ''}{remarks}"

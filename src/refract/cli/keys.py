@@ -7,23 +7,23 @@ from typing import Annotated
 import typer
 from rich.table import Column, Table
 
-from refract.cli.common import acting, checked, command_settings, on_data
-from refract.cli.links.shown import UNCUT, console
+from refract.cli.common import get_acting_user, load_command_settings, run_on_data, validate_options
 from refract.cli.options import AsJson, DataDir
+from refract.cli.output import UNCUT_WIDTH, make_console
 from refract.core.runtime import Runtime
 from refract.identity import audit, keys
 from refract.identity.errors import KeyNotFound
 from refract.identity.models import ApiKey, KeyStatus, Scope
-from refract.identity.schemas import KeyCreate, KeyOut, check_expiry
+from refract.identity.schemas import KeyCreate, KeyOut, check_key_expiry
 
 app = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
-Person = Annotated[str | None, typer.Option("--user", help="Whose key. Left out: the owner's.", metavar="EMAIL")]
+KeyOwnerOption = Annotated[str | None, typer.Option("--user", help="Whose key. Left out: the owner's.", metavar="EMAIL")]
 
 
 @app.command("create")
 def create(
     name: Annotated[str, typer.Option("--name", help="What will use it, 1 to 100 characters.")],
-    user: Person = None,
+    user: KeyOwnerOption = None,
     scope: Annotated[
         list[Scope] | None,
         typer.Option("--scope", help="read, write, admin or account; may be given several times. Left out: read and write."),
@@ -34,34 +34,34 @@ def create(
     data_dir: DataDir = None,
 ) -> None:
     """Make a key and print it, and only it, on standard output. It is shown this once."""
-    settings = command_settings(data_dir)
-    new = checked(KeyCreate, name=name, **({"scopes": scope} if scope else {}))
+    settings = load_command_settings(data_dir)
+    new = validate_options(KeyCreate, name=name, **({"scopes": scope} if scope else {}))
 
     async def run(rt: Runtime) -> str:
         ends = None if expires is None else _parse_expiry(expires, rt.clock.now())
-        check_expiry(ends, rt.clock.now())
-        person = await acting(rt, user)
+        check_key_expiry(ends, rt.clock.now())
+        person = await get_acting_user(rt, user)
         async with rt.db.write() as session:
             row, clear = await keys.create_key(session, rt, person, new.name, new.scopes, expires_at=ends)
-            await audit.note(session, rt, "key.created", actor=person, target=row.key_prefix, detail="command line")
+            await audit.record_event(session, rt, "key.created", actor=person, target=row.key_prefix, detail="command line")
         return clear
 
-    typer.echo(on_data(settings, run))
+    typer.echo(run_on_data(settings, run))
 
 
 @app.command("list")
-def list_keys(user: Person = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
+def list_keys(user: KeyOwnerOption = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
     """Show the keys of a person."""
-    settings = command_settings(data_dir)
+    settings = load_command_settings(data_dir)
 
     async def run(rt: Runtime) -> tuple[list[ApiKey], datetime]:
-        person = await acting(rt, user)
+        person = await get_acting_user(rt, user)
         async with rt.db.read() as session:
-            return await keys.keys_of(session, person, revoked_too=True), rt.clock.now()
+            return await keys.list_keys(session, person, include_revoked=True), rt.clock.now()
 
-    found, now = on_data(settings, run)
+    found, now = run_on_data(settings, run)
     if as_json:
-        typer.echo(json.dumps([KeyOut.of(key, now).model_dump(mode="json") for key in found], indent=2))
+        typer.echo(json.dumps([KeyOut.from_key(key, now).model_dump(mode="json") for key in found], indent=2))
         return
     if not found:
         typer.echo("No keys yet. Make one with: refract keys create --name NAME")
@@ -80,32 +80,32 @@ def list_keys(user: Person = None, as_json: AsJson = False, data_dir: DataDir = 
             f"{key.last_used_at:%Y-%m-%d %H:%M}\n{key.last_used_network or ''}".rstrip() if key.last_used_at else "never",
             str(key.usage_count),
         )
-    console(UNCUT).print(table)
+    make_console(UNCUT_WIDTH).print(table)
 
 
 @app.command("revoke")
 def revoke(
     which: Annotated[str, typer.Argument(help="The id, or the beginning of the key as the list shows it.")],
-    user: Person = None,
+    user: KeyOwnerOption = None,
     data_dir: DataDir = None,
 ) -> None:
     """Revoke a key and the keys it made: every process refuses them from now on."""
-    settings = command_settings(data_dir)
+    settings = load_command_settings(data_dir)
 
     async def run(rt: Runtime) -> list[ApiKey]:
-        person = await acting(rt, user)
+        person = await get_acting_user(rt, user)
         async with rt.db.write() as session:
             matching = [
-                one for one in await keys.keys_of(session, person) if str(one.id) == which or one.key_prefix == which.rstrip("…")[:16]
+                one for one in await keys.list_keys(session, person) if str(one.id) == which or one.key_prefix == which.rstrip("…")[:16]
             ]
             if len(matching) != 1:
                 raise KeyNotFound
             revoked = await keys.revoke_key(session, person, matching[0].id)
             for row in revoked:
-                await audit.note(session, rt, "key.revoked", actor=person, target=row.key_prefix, detail="command line")
+                await audit.record_event(session, rt, "key.revoked", actor=person, target=row.key_prefix, detail="command line")
         return revoked
 
-    typer.echo(f"Revoked {', '.join(row.name for row in on_data(settings, run))}.")
+    typer.echo(f"Revoked {', '.join(row.name for row in run_on_data(settings, run))}.")
 
 
 def _parse_expiry(text: str, now: datetime) -> datetime:
@@ -123,5 +123,5 @@ def _describe_status(key: ApiKey, now: datetime) -> str:
     status = key.status_at(now)
     if status == KeyStatus.REVOKED or key.expires_at is None:
         return status
-    word = "expires soon" if keys.is_ending_soon(key, now) else "expires" if status == KeyStatus.ACTIVE else "expired"
+    word = "expires soon" if keys.is_expiring_soon(key, now) else "expires" if status == KeyStatus.ACTIVE else "expired"
     return f"{word} {key.expires_at:%Y-%m-%d}"

@@ -8,23 +8,23 @@ from rich.table import Column, Table
 
 from refract.admin import queries
 from refract.admin.schemas import AdminListOut
-from refract.cli.common import acting, command_settings, on_data
-from refract.cli.links.desk import segment_of
-from refract.cli.links.shown import UNCUT, console, safe
+from refract.cli.common import get_acting_user, load_command_settings, run_on_data
+from refract.cli.links.context import parse_segment
 from refract.cli.options import AsJson, DataDir
+from refract.cli.output import UNCUT_WIDTH, make_console, make_safe_text
 from refract.core.errors import NotFound
-from refract.core.page import Cursors
+from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
-from refract.core.text import shown
+from refract.core.text import make_excerpt
 from refract.lists import service
-from refract.lists.access import Who
+from refract.lists.access import ListCaller
 from refract.lists.models import LinkList
-from refract.lists.queries import AllListsFilter, list_named, removed_named
+from refract.lists.queries import AllListsFilter, find_published_list, find_removed_list
 from refract.names.service import namespace_of
 
 app = typer.Typer(help="Everybody's lists: find one, take it down, bring it back.", no_args_is_help=True)
-Name = Annotated[str, typer.Argument(help="The name or the short URL of a published list.", metavar="NAME")]
-_MOST = 200
+ListArgument = Annotated[str, typer.Argument(help="The name or the short URL of a published list.", metavar="NAME")]
+_MAX_LISTS = 200
 
 
 class UnknownList(NotFound):
@@ -42,13 +42,15 @@ def list_lists(
     """Show everybody's lists, newest first, at most 200."""
 
     async def run(rt: Runtime) -> list[AdminListOut]:
-        since = rt.clock.now() - service.UNDO_TIME if removed else None
+        since = rt.clock.now() - service.UNDO_WINDOW if removed else None
         asked = AllListsFilter(search, True if anonymous else None, None, since)
         async with rt.db.read() as session:
-            page = await queries.page_of_lists(session, Cursors(rt.secret), asked, rt.settings.public_url, limit=_MOST, cursor=None)
+            page = await queries.load_admin_lists_page(
+                session, CursorCodec(rt.secret), asked, rt.settings.public_url, limit=_MAX_LISTS, cursor=None
+            )
         return page.items
 
-    found = on_data(command_settings(data_dir), run)
+    found = run_on_data(load_command_settings(data_dir), run)
     if as_json:
         typer.echo(json.dumps([one.model_dump(mode="json") for one in found], indent=2))
         return
@@ -59,39 +61,46 @@ def list_lists(
     for one in found:
         hosts = ", ".join(one.hosts[:3])
         owner = one.owner_email or "(no account)"
-        table.add_row(one.slug or "", safe(one.title or ""), one.status, safe(owner), safe(hosts), f"{one.created_at:%Y-%m-%d}")
-    console(UNCUT).print(table)
+        table.add_row(
+            one.slug or "",
+            make_safe_text(one.title or ""),
+            one.status,
+            make_safe_text(owner),
+            make_safe_text(hosts),
+            f"{one.created_at:%Y-%m-%d}",
+        )
+    make_console(UNCUT_WIDTH).print(table)
 
 
 @app.command("remove")
-def remove(name: Name, data_dir: DataDir = None) -> None:
+def remove(name: ListArgument, data_dir: DataDir = None) -> None:
     """Take a published list down. Its maker cannot bring it back; you can, for 24 hours."""
 
     async def run(rt: Runtime) -> LinkList:
-        by = await acting(rt, None)
+        by = await get_acting_user(rt, None)
         async with rt.db.write() as session:
-            found = await list_named(session, segment_of(name))
+            found = await find_published_list(session, parse_segment(name))
             if found is None:
-                raise UnknownList(typed=shown(name))
-            who = Who(by.id, is_admin=True)
+                raise UnknownList(typed=make_excerpt(name))
+            who = ListCaller(by.id, is_admin=True)
             return await service.delete_list(session, rt.ids, who, found.id, rt.clock.now())
 
-    gone = on_data(command_settings(data_dir), run)
+    gone = run_on_data(load_command_settings(data_dir), run)
     typer.echo(f"Removed {gone.slug}. Bring it back with: refract lists restore {gone.slug}")
 
 
 @app.command("restore")
-def restore(name: Name, data_dir: DataDir = None) -> None:
+def restore(name: ListArgument, data_dir: DataDir = None) -> None:
     """Bring back a list deleted in the last 24 hours, under its name."""
 
     async def run(rt: Runtime) -> LinkList:
-        by = await acting(rt, None)
+        by = await get_acting_user(rt, None)
         space = namespace_of(rt)
         async with rt.db.write() as session:
-            found = await removed_named(session, segment_of(name))
+            found = await find_removed_list(session, parse_segment(name))
             if found is None:
-                raise UnknownList(typed=shown(name))
-            return await service.undo_delete(session, space, Who(by.id, is_admin=True), found.id)
+                raise UnknownList(typed=make_excerpt(name))
+            return await service.undo_delete(session, space, ListCaller(by.id, is_admin=True), found.id)
 
-    back = on_data(command_settings(data_dir), run)
+    back = run_on_data(load_command_settings(data_dir), run)
     typer.echo(f"{back.slug} is back.")

@@ -7,13 +7,13 @@ from typing import Annotated, TypeVar
 import typer
 
 from refract import __version__, migrations
-from refract.cli.common import BadValue, command_settings
+from refract.cli.common import BadValue, load_command_settings
 from refract.cli.options import DataDir
-from refract.core.db import Database
-from refract.core.settings import Settings
-from refract.migrations.losses import Loss, read_losses
+from refract.core.db.session import Database
+from refract.core.settings.model import Settings
+from refract.migrations.losses import DowngradeLoss, read_losses
 
-Result = TypeVar("Result")
+MigrateResultT = TypeVar("MigrateResultT")
 
 
 def migrate(
@@ -27,16 +27,16 @@ def migrate(
     data_dir: DataDir = None,
 ) -> None:
     """Bring the database to this version's schema, or to another revision. `serve` migrates by itself."""
-    settings = command_settings(data_dir, creates=not (status or check or to))
+    settings = load_command_settings(data_dir, creates=not (status or check or to))
     if status or check:
-        _tell_status(settings, fails=check)
+        _print_status(settings, fails=check)
         return
-    target = _known(to) if to else migrations.HEAD
-    state = _on(settings, migrations.examine)
+    target = _check_revision(to) if to else migrations.HEAD
+    state = _run_on_database(settings, migrations.check_schema)
     if to and state.revision is not None and target < state.revision:
-        _go_back(settings, state.revision, target, yes=yes)
+        _downgrade(settings, state.revision, target, yes=yes)
         return
-    ran = _on(settings, lambda db: migrations.upgrade(db, to))
+    ran = _run_on_database(settings, lambda db: migrations.upgrade(db, to))
     if ran:
         typer.echo(f"Ran {len(ran)} steps; the schema is at {ran[-1]}.")
     elif state.is_ahead:
@@ -45,8 +45,8 @@ def migrate(
         typer.echo(f"The schema is up to date ({target}).")
 
 
-def _on(settings: Settings, work: Callable[[Database], Awaitable[Result]]) -> Result:
-    async def run() -> Result:
+def _run_on_database(settings: Settings, work: Callable[[Database], Awaitable[MigrateResultT]]) -> MigrateResultT:
+    async def run() -> MigrateResultT:
         db = Database(settings)
         try:
             return await work(db)
@@ -56,15 +56,15 @@ def _on(settings: Settings, work: Callable[[Database], Awaitable[Result]]) -> Re
     return asyncio.run(run())
 
 
-def _known(revision: str) -> str:
-    if revision not in migrations.revisions():
+def _check_revision(revision: str) -> str:
+    if revision not in migrations.list_revisions():
         raise BadValue(problem=f'There is no revision "{revision}": this version knows 0001 to {migrations.HEAD}.')
     return revision
 
 
-def _tell_status(settings: Settings, *, fails: bool) -> None:
-    state = _on(settings, migrations.examine)
-    behind = [revision for revision in migrations.revisions() if state.revision is None or revision > state.revision]
+def _print_status(settings: Settings, *, fails: bool) -> None:
+    state = _run_on_database(settings, migrations.check_schema)
+    behind = [revision for revision in migrations.list_revisions() if state.revision is None or revision > state.revision]
     typer.echo(f"The database is at {state.revision or 'no revision'}; Refract {__version__} knows up to {migrations.HEAD}.")
     if state.problem is not None:
         typer.echo(state.problem.message)
@@ -76,22 +76,22 @@ def _tell_status(settings: Settings, *, fails: bool) -> None:
         raise typer.Exit(1)
 
 
-def _go_back(settings: Settings, found: str, target: str, *, yes: bool) -> None:
+def _downgrade(settings: Settings, found: str, target: str, *, yes: bool) -> None:
     if found > migrations.HEAD:
         raise BadValue(
             problem=f"The database is at {found}, and this version knows only up to {migrations.HEAD}: the newer version can take it "
             f"back, with refract migrate --to {target}."
         )
 
-    async def look(db: Database) -> list[Loss]:
+    async def look(db: Database) -> list[DowngradeLoss]:
         async with db.engine.connect() as connection:
             return await read_losses(connection, found, target)
 
-    lost = _on(settings, look)
+    lost = _run_on_database(settings, look)
     typer.echo(f"Going back from {found} to {target} loses:" if lost else f"Going back from {found} to {target} loses nothing.")
     for loss in lost:
         typer.echo(f"  {loss}")
     if not yes:
         typer.confirm("Versions that need the newer schema must be stopped. Go back?", abort=True)
-    ran = _on(settings, lambda db: migrations.downgrade(db, target))
+    ran = _run_on_database(settings, lambda db: migrations.downgrade(db, target))
     typer.echo(f"Took back {len(ran)} steps; the schema is at {target}.")

@@ -7,20 +7,20 @@ import typer
 from rich.table import Column, Table
 
 from refract.admin import moderation
-from refract.admin.moderation import Decision, ReportAction
-from refract.cli.common import acting, command_settings, on_data
-from refract.cli.links.shown import UNCUT, console, safe
+from refract.admin.moderation import ReportAction, ReportDecision
+from refract.cli.common import get_acting_user, load_command_settings, run_on_data
 from refract.cli.options import AsJson, DataDir
-from refract.core.page import Cursors
+from refract.cli.output import UNCUT_WIDTH, make_console, make_safe_text
+from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
-from refract.core.schema import read_id
+from refract.core.schemas import parse_id
 from refract.reports import queries
 from refract.reports.errors import ReportNotFound
 from refract.reports.models import ReportStatus
 from refract.reports.schemas import ReportGroupOut
 
 app = typer.Typer(help="Abuse reports: read the queue, dismiss what is harmless.", no_args_is_help=True)
-_MOST = 200
+_MAX_REPORTS = 200
 
 
 @app.command("list")
@@ -34,10 +34,10 @@ def list_reports(
 
     async def run(rt: Runtime) -> list[ReportGroupOut]:
         async with rt.db.read() as session:
-            page = await queries.page_of_reports(session, Cursors(rt.secret), status, limit=_MOST, cursor=None)
+            page = await queries.load_reports_page(session, CursorCodec(rt.secret), status, limit=_MAX_REPORTS, cursor=None)
         return list(page.items)
 
-    found = on_data(command_settings(data_dir), run)
+    found = run_on_data(load_command_settings(data_dir), run)
     if as_json:
         typer.echo(json.dumps([one.model_dump(mode="json") for one in found], indent=2))
         return
@@ -49,15 +49,15 @@ def list_reports(
         leads_to = one.destination or ", ".join(one.hosts[:3])
         table.add_row(
             str(one.id),
-            safe(one.name),
+            make_safe_text(one.name),
             one.kind,
             str(one.count),
             " ".join(one.reasons),
-            safe(leads_to),
-            safe(one.owner_email or "(no account)"),
+            make_safe_text(leads_to),
+            make_safe_text(one.owner_email or "(no account)"),
             one.outcome or one.state,
         )
-    console(UNCUT).print(table)
+    make_console(UNCUT_WIDTH).print(table)
 
 
 @app.command("dismiss")
@@ -68,11 +68,11 @@ def dismiss(
     """Close every report of one target without doing anything about it."""
     if not report_id.isdigit():
         raise ReportNotFound
-    number = read_id(report_id)
+    number = parse_id(report_id)
 
-    async def run(rt: Runtime) -> Decision:
-        by = await acting(rt, None)
+    async def run(rt: Runtime) -> ReportDecision:
+        by = await get_acting_user(rt, None)
         async with rt.db.write() as session:
-            return await moderation.decide(session, rt, by, number, ReportAction.DISMISS)
+            return await moderation.decide_report(session, rt, by, number, ReportAction.DISMISS)
 
-    typer.echo(on_data(command_settings(data_dir), run).said)
+    typer.echo(run_on_data(load_command_settings(data_dir), run).message)

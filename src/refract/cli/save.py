@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
-from refract.cli.common import acting, checked, command_settings, on_data
-from refract.cli.links.shown import print_json
+from refract.cli.common import get_acting_user, load_command_settings, run_on_data, validate_options
 from refract.cli.options import AsJson, AsUser, DataDir
+from refract.cli.output import print_json
 from refract.core.runtime import Runtime
-from refract.library.capturing import split
-from refract.library.cards import cards_of
 from refract.library.errors import EmptyText
+from refract.library.queries.serializers import serialize_items
+from refract.library.recognition import split_paste
 from refract.library.schemas import ItemCreate, ItemOut
-from refract.library.service import capture
+from refract.library.service import capture_item
 
 
 def save(
@@ -29,21 +29,21 @@ def save(
 
     Several addresses, one a line, are as many items. A running server describes them; without one they wait for the next start.
     """
-    settings = command_settings(data_dir)
+    settings = load_command_settings(data_dir)
     if text in (None, "-"):
         text = sys.stdin.read()
 
     async def run(rt: Runtime) -> list[ItemOut]:
-        texts = split(text or "")
+        texts = split_paste(text or "")
         if not texts:
             raise EmptyText
-        wishes = [checked(ItemCreate, text=one, enrich=enrich, new_tags=tag or []) for one in texts]
-        person = await acting(rt, user)
+        wishes = [validate_options(ItemCreate, text=one, enrich=enrich, new_tags=tag or []) for one in texts]
+        person = await get_acting_user(rt, user)
         async with rt.db.write() as session:
-            made = [await capture(session, rt, person, wish) for wish in wishes]
-            return await cards_of(session, [one.item for one in made])
+            made = [await capture_item(session, rt, person, wish) for wish in wishes]
+            return await serialize_items(session, [one.item for one in made])
 
-    for item in on_data(settings, run):
+    for item in run_on_data(settings, run):
         if as_json:
             print_json(item)
         else:

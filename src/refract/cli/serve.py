@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 
 from refract.cli.options import DataDir
-from refract.cli.supervisor import Supervisor
-from refract.core.configuring import load_settings, prepare_data_dir
 from refract.core.errors import ConfigurationError
 from refract.core.log import configure_logging
-from refract.core.settings import Settings
+from refract.core.settings.loader import load_settings, prepare_data_dir
+from refract.core.settings.model import Settings
+from refract.server.supervisor import ProcessSupervisor
 
 
 def serve(
@@ -33,12 +33,12 @@ def serve(
     settings = load_settings(host=host, port=port, data_dir=data_dir, workers=workers, role=role)
     prepare_data_dir(settings.data_dir)
     configure_logging(settings)
-    with listen(settings) as listener:
+    with open_listener(settings) as listener:
         settings = settings.model_copy(update={"port": listener.getsockname()[1]})
         if settings.workers == 1:
-            _serve_alone(settings, listener)
+            _serve_single(settings, listener)
         else:
-            asyncio.run(_serve_together(settings, listener))
+            asyncio.run(_serve_supervised(settings, listener))
 
 
 _REMEDIES = {
@@ -48,7 +48,7 @@ _REMEDIES = {
 }
 
 
-def listen(settings: Settings) -> socket.socket:
+def open_listener(settings: Settings) -> socket.socket:
     """The socket, opened before anything else: a port that is taken should say so at once."""
     listener = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -65,37 +65,37 @@ def listen(settings: Settings) -> socket.socket:
     return listener
 
 
-def _serve_alone(settings: Settings, listener: socket.socket) -> None:
+def _serve_single(settings: Settings, listener: socket.socket) -> None:
     import uvloop  # noqa: PLC0415 - the parent of others serves nobody
 
-    from refract.cli.handover import Handover  # noqa: PLC0415
-    from refract.cli.preparing import prepare  # noqa: PLC0415
-    from refract.cli.process import serve_process  # noqa: PLC0415
+    from refract.server.handover import ListenerHandover  # noqa: PLC0415
+    from refract.server.process import serve_process  # noqa: PLC0415
+    from refract.server.startup import prepare_server  # noqa: PLC0415
 
     async def nobody_waits() -> None:
         return None
 
     async def run() -> None:
-        await prepare(settings)
-        handover = Handover(settings, listener)
+        await prepare_server(settings)
+        handover = ListenerHandover(settings, listener)
         try:
             await serve_process(settings, listener, nobody_waits, handover=handover)
         finally:
-            await handover.finish()
+            await handover.wait_until_finished()
 
     uvloop.run(run())
 
 
-async def _serve_together(settings: Settings, listener: socket.socket) -> None:
+async def _serve_supervised(settings: Settings, listener: socket.socket) -> None:
     """The first process loads while the database is prepared."""
-    supervisor = Supervisor(settings, listener)
-    serving, preparing = asyncio.create_task(supervisor.run()), asyncio.create_task(_prepare(settings))
+    supervisor = ProcessSupervisor(settings, listener)
+    serving, preparing = asyncio.create_task(supervisor.run()), asyncio.create_task(_prepare_in_thread(settings))
     try:
         await asyncio.wait([serving, preparing], return_when=asyncio.FIRST_COMPLETED)
         if preparing.done():  # else somebody stopped us meanwhile
             await preparing
             gc.enable()
-            supervisor.go_on()
+            supervisor.mark_prepared()
         await serving
     finally:
         for task in (preparing, serving):
@@ -103,7 +103,7 @@ async def _serve_together(settings: Settings, listener: socket.socket) -> None:
         await asyncio.gather(preparing, serving, return_exceptions=True)
 
 
-async def _prepare(settings: Settings) -> None:
+async def _prepare_in_thread(settings: Settings) -> None:
     """Loaded in a thread, so that the first process is started meanwhile."""
-    preparing = await asyncio.to_thread(import_module, "refract.cli.preparing")
+    preparing = await asyncio.to_thread(import_module, "refract.server.startup")
     await preparing.prepare(settings)

@@ -11,10 +11,10 @@ from pydantic import SecretStr
 from sqlalchemy import make_url
 
 from refract.cli.options import AsJson, DataDir
-from refract.core.configuring import load_settings
-from refract.core.setting_sources import PREFIX, secret_fields, source_of
-from refract.core.setting_values import is_limit
-from refract.core.settings import Settings
+from refract.core.settings.loader import load_settings
+from refract.core.settings.model import Settings
+from refract.core.settings.sources import PREFIX, find_setting_source, list_secret_fields
+from refract.core.settings.validation import is_limit
 
 _HIDDEN = "[hidden]"
 
@@ -29,7 +29,7 @@ def show_settings(
     file = os.environ.get("REFRACT_SETTINGS_FILE")
     written = tomllib.loads(Path(file).read_text()) if file else {}
     rows = [
-        (f"{PREFIX}{field.upper()}", _shown(settings, field), source_of(field, {"data_dir": data_dir}, written))
+        (f"{PREFIX}{field.upper()}", _format_value(settings, field), find_setting_source(field, {"data_dir": data_dir}, written))
         for field in Settings.model_fields
     ]
     rows = [row for row in rows if not changed or row[2] != "default"]
@@ -41,13 +41,13 @@ def show_settings(
         typer.echo(f"{variable:{wide}} = {'' if value is None else value}  # {source}")
 
 
-def _shown(settings: Settings, field: str) -> Any:
+def _format_value(settings: Settings, field: str) -> Any:
     value = getattr(settings, field)
     if value is None:
         return "unlimited" if is_limit(Settings.model_fields[field]) else None
     if isinstance(value, SecretStr):
         return _HIDDEN
-    if field in secret_fields(Settings):
+    if field in list_secret_fields(Settings):
         return make_url(value).render_as_string(hide_password=True)
     if field == "issuers":
         return ", ".join(value) or None

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from refract.cli.common import acting, checked, command_settings, moment, on_data
-from refract.cli.links.shown import print_json
+from refract.cli.common import get_acting_user, load_command_settings, parse_time, run_on_data, validate_options
 from refract.cli.options import AsJson, AsUser, DataDir
+from refract.cli.output import print_json
 from refract.core.runtime import Runtime
 from refract.links.models import Visibility
 from refract.links.schemas import LinkCreate, LinkOut
@@ -31,14 +31,14 @@ def shorten(
     data_dir: DataDir = None,
 ) -> None:
     """Make a short link and print its address, and only that, on standard output."""
-    settings = command_settings(data_dir)
+    settings = load_command_settings(data_dir)
     given: dict[str, Any] = {
         "destination": url, "names": name or [], "title": title, "notes": notes, "tags": tag or [], "find_if_exists": find_if_exists,
     }  # fmt: skip
     said = {"redirect_status": status, "visibility": visibility}
     given |= {field: value for field, value in said.items() if value is not None}  # an existing link must have what is said, no more
 
-    link = on_data(settings, lambda rt: _shorten(rt, given, expires, user))
+    link = run_on_data(settings, lambda rt: _shorten(rt, given, expires, user))
     if as_json:
         print_json(link)
     else:
@@ -47,10 +47,10 @@ def shorten(
 
 async def _shorten(rt: Runtime, given: dict[str, Any], expires: str | None, user: str | None) -> LinkOut:
     if expires is not None:
-        given["expires_at"] = moment(expires, rt.clock.now())
-    new = checked(LinkCreate, **given)
-    owner = await acting(rt, user)
+        given["expires_at"] = parse_time(expires, rt.clock.now())
+    new = validate_options(LinkCreate, **given)
+    owner = await get_acting_user(rt, user)
     link = await check_link(rt, new)
     async with rt.db.write() as session:
         created = await create_link(session, rt, owner, link, charged=False)
-    return created.card.shown(rt.settings.public_url, rt.clock.now())
+    return created.card.to_schema(rt.settings.public_url, rt.clock.now())

@@ -11,25 +11,25 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from refract import migrations
-from refract.analytics.spool_reader import has_ingester, spools
-from refract.cli.common import command_settings, on_data, read_secret
+from refract.cli.common import load_command_settings, read_secret, run_on_data
 from refract.cli.options import DataDir
+from refract.clicks.spool.reader import has_ingester, list_spools
 from refract.core.clock import SystemClock
-from refract.core.configuring import load_settings
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.errors import Conflict, RefractError
-from refract.core.runtime import running
-from refract.core.settings import Settings
+from refract.core.runtime import open_runtime
+from refract.core.settings.loader import load_settings
+from refract.core.settings.model import Settings
 from refract.core.text import count_noun
 from refract.identity.revocation_log import append_revocations
 from refract.transfer import backup as backups
-from refract.transfer.manifest import Manifest
-from refract.transfer.move import move as carry
-from refract.transfer.replay import Replayed, check_lists, replay_revocations
+from refract.transfer.manifest import BackupManifest
+from refract.transfer.move import move_database as carry
+from refract.transfer.replay import ReplayResult, check_lists, replay_revocations
 from refract.transfer.restore import finish_restore, load_backup
 
-Result = TypeVar("Result")
-Told = Callable[[str, int, int], None]
+TransferResultT = TypeVar("TransferResultT")
+ProgressCallback = Callable[[str, int, int], None]
 
 
 class ServerRunning(Conflict):
@@ -37,7 +37,7 @@ class ServerRunning(Conflict):
 
 
 @contextlib.contextmanager
-def showing(what: str) -> Iterator[Told]:
+def show_progress(what: str) -> Iterator[ProgressCallback]:
     """A progress bar per table, on standard error."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
@@ -49,14 +49,14 @@ def showing(what: str) -> Iterator[Told]:
         yield told
 
 
-def demand_silence(settings: Settings) -> None:
+def require_stopped_server(settings: Settings) -> None:
     root = settings.effective_spool_dir
-    if has_ingester(root) or any(spool.live for spool in spools(root)):
+    if has_ingester(root) or any(spool.is_live for spool in list_spools(root)):
         raise ServerRunning(path=settings.data_dir)
 
 
-def on(settings: Settings, work: Callable[[Database], Awaitable[Result]]) -> Result:
-    async def run() -> Result:
+def run_on_database(settings: Settings, work: Callable[[Database], Awaitable[TransferResultT]]) -> TransferResultT:
+    async def run() -> TransferResultT:
         db = Database(settings)
         try:
             return await work(db)
@@ -77,21 +77,21 @@ def move(
     data_dir: DataDir = None,
 ) -> None:
     """Copy a SQLite installation to PostgreSQL or MariaDB, and compare every table. Run it again to go on where it was cut off."""
-    settings = command_settings(data_dir)
+    settings = load_command_settings(data_dir)
     there = load_settings({"database_url": "--to"}, data_dir=data_dir, database_url=read_secret(to))
-    demand_silence(settings)
+    require_stopped_server(settings)
 
     async def run(source: Database) -> None:
         target = Database(there)
         try:
-            with showing("Moving") as told:
+            with show_progress("Moving") as told:
                 moved = await carry(source, target, told, again=again)
         finally:
             await target.close()
         verb = "Went on and moved" if moved.resumed else "Moved"
         typer.echo(f"{verb} {moved.rows:,} rows in {moved.tables} tables; every table is the same there.")
 
-    on(settings, run)
+    run_on_database(settings, run)
     typer.echo(
         "Set REFRACT_DATABASE_URL to the new address and start. Clicks that wait in the spool and the old days' files stay where they are."
     )
@@ -103,13 +103,13 @@ def backup(
     data_dir: DataDir = None,
 ) -> None:
     """Write everything into one file, from one moment, while the server runs. It restores on any of the three databases."""
-    settings = command_settings(data_dir)
+    settings = load_command_settings(data_dir)
 
-    async def run(db: Database) -> Manifest:
-        with showing("Backing up") as told:
-            return await backups.back_up(settings, db, path, SystemClock().now(), told, without_archive=without_archive)
+    async def run(db: Database) -> BackupManifest:
+        with show_progress("Backing up") as told:
+            return await backups.create_backup(settings, db, path, SystemClock().now(), told, without_archive=without_archive)
 
-    manifest = on(settings, run)
+    manifest = run_on_database(settings, run)
     try:
         backups.mark_backup(settings, path)
     except OSError as exc:
@@ -132,26 +132,26 @@ def restore(
 ) -> None:
     """Write a backup into an empty database and data directory, compare every table, and revoke again what was revoked since."""
     if check:
-        manifest = backups.check(path, without_archive=without_archive)
+        manifest = backups.verify_backup(path, without_archive=without_archive)
         rows = f"{manifest.rows:,} rows of {len(manifest.tables)} tables"
         lacks = ", without archived clicks" if manifest.without_archive else ""
         typer.echo(f"{path} is whole: {rows}{lacks}, made {manifest.made_at} by {manifest.version}.")
         return
     check_lists(replay or ())
-    settings = command_settings(data_dir, creates=True)
-    demand_silence(settings)
+    settings = load_command_settings(data_dir, creates=True)
+    require_stopped_server(settings)
     if again:
         _keep_revocations(settings)
 
-    async def run(db: Database) -> tuple[Manifest, Replayed]:
-        with showing("Restoring") as told:
+    async def run(db: Database) -> tuple[BackupManifest, ReplayResult]:
+        with show_progress("Restoring") as told:
             manifest = await load_backup(settings, db, path, told, again=again, without_archive=without_archive)
-        async with running(settings) as rt:
+        async with open_runtime(settings) as rt:
             replayed = await replay_revocations(rt, replay or ())
         await finish_restore(db)
         return manifest, replayed
 
-    manifest, replayed = on(settings, run)
+    manifest, replayed = run_on_database(settings, run)
     typer.echo(f"Restored {manifest.rows:,} rows of {len(manifest.tables)} tables; every table is as it was at {manifest.made_at}.")
     typer.echo(f"Since then: {_describe(replayed)}.")
     typer.echo("Sessions and sign-in links are not restored: everyone signs in again.")
@@ -165,15 +165,15 @@ def _keep_revocations(settings: Settings) -> None:
     A database that cannot be read may be the reason for the restore, so that is said and no more.
     """
     try:
-        state = on(settings, migrations.examine)
+        state = run_on_database(settings, migrations.check_schema)
         if state.revision is not None and not state.is_restoring:
-            on_data(settings, append_revocations)
+            run_on_data(settings, append_revocations)
     except RefractError as exc:
         problem = "What was revoked here could not be added to the list of revocations: only what workers wrote there counts."
         typer.secho(f"{problem} {exc}", fg="yellow", err=True)
 
 
-def _describe(replayed: Replayed) -> str:
+def _describe(replayed: ReplayResult) -> str:
     """Return the counts of what was done again."""
     done = [
         f"{count_noun(replayed.keys, 'key')} revoked",

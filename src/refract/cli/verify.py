@@ -6,10 +6,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from refract.analytics.figures import add_up
-from refract.analytics.spool_reader import acknowledge_damage
-from refract.cli.common import command_settings, on_data
+from refract.cli.common import load_command_settings, run_on_data
 from refract.cli.options import DataDir
+from refract.clicks.spool.reader import acknowledge_damage
+from refract.clicks.verify import reconcile
 
 
 def verify(
@@ -20,11 +20,11 @@ def verify(
     data_dir: DataDir = None,
 ) -> None:
     """Show that the figures add up: accepted = stored + pending + not kept. Any drift is named, and ends with status 1."""
-    settings = command_settings(data_dir)
+    settings = load_command_settings(data_dir)
     if acknowledge:
         for path in acknowledge_damage(settings.effective_spool_dir):
             typer.echo(f"Acknowledged {path.name} ({path.stat().st_size:,} bytes).")
-    figures = on_data(settings, add_up)
+    figures = run_on_data(settings, reconcile)
     table = Table("clicks", "number", show_header=False, box=None)
     table.add_row("accepted", f"{figures.accepted:,}")
     table.add_row("= stored", f"{figures.stored:,}")

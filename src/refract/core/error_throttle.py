@@ -3,10 +3,10 @@
 import time
 from typing import Any
 
+from refract.core.db.errors import translate_db_error
 from refract.core.errors import Unavailable
-from refract.core.faults import meaning
 
-REPEAT_SECONDS = 60.0
+REPEAT_INTERVAL = 60.0
 
 
 class ErrorThrottle:
@@ -25,10 +25,10 @@ class ErrorThrottle:
 
     def report(self, exc: Exception) -> None:
         """Log an error that is new, or whose last line is a minute old."""
-        known = exc if isinstance(exc, Unavailable) else meaning(exc)
+        known = exc if isinstance(exc, Unavailable) else translate_db_error(exc)
         reason = known.message if known is not None else f"{type(exc).__name__}: {exc}"
         self._attempts += 1
-        if reason == self._known and time.monotonic() - self._last < REPEAT_SECONDS:
+        if reason == self._known and time.monotonic() - self._last < REPEAT_INTERVAL:
             return
         if known is None and reason != self._known:
             self._log.error(self._event, **self._facts, exc_info=exc)

@@ -10,14 +10,14 @@ from refract.core.clock import Clock
 from refract.core.errors import Unavailable
 
 ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
-EPOCH_MS = int(EPOCH.timestamp() * 1000)
-WORKERS = 1 << 10
+SNOWFLAKE_EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
+SNOWFLAKE_EPOCH_MS = int(SNOWFLAKE_EPOCH.timestamp() * 1000)
+WORKER_COUNT = 1 << 10
 MAX_ID = (1 << 63) - 1
 _SEQUENCES = 1 << 12
 _VALUES = {character: value for value, character in enumerate(ALPHABET)}
-_LONGEST = 11
-_PATIENCE_MS = 10
+_MAX_CODE_LENGTH = 11
+_MAX_WAIT_MS = 10
 
 
 class ClockWentBack(Unavailable):
@@ -28,7 +28,7 @@ class WorkerIdLost(Unavailable):
     """This process could not renew its worker id in time, so it gives no new ids for now."""
 
 
-def encode(number: int) -> str:
+def encode_base62(number: int) -> str:
     """The Base62 text of a number."""
     if number < 0:
         problem = f"a code is made of a non-negative number: {number}"
@@ -41,9 +41,9 @@ def encode(number: int) -> str:
             return text
 
 
-def decode(code: str) -> int | None:
+def decode_base62(code: str) -> int | None:
     """The number behind a canonical code; None for a leading zero, a foreign character or more than 63 bits."""
-    if not code or len(code) > _LONGEST or (code[0] == "0" and len(code) > 1):
+    if not code or len(code) > _MAX_CODE_LENGTH or (code[0] == "0" and len(code) > 1):
         return None
     number = 0
     for character in code:
@@ -54,14 +54,14 @@ def decode(code: str) -> int | None:
     return number if number <= MAX_ID else None
 
 
-def created_at(snowflake: int) -> datetime:
+def get_creation_time(snowflake: int) -> datetime:
     """The moment a Snowflake was made."""
-    return EPOCH + timedelta(milliseconds=snowflake >> 22)
+    return SNOWFLAKE_EPOCH + timedelta(milliseconds=snowflake >> 22)
 
 
-def first_id_at(moment: datetime) -> int:
+def get_min_id(moment: datetime) -> int:
     """The smallest Snowflake of that moment's millisecond; for moments that no Snowflake can hold, the first or the last one."""
-    return min(max(0, (moment - EPOCH) // timedelta(milliseconds=1)) << 22, MAX_ID)
+    return min(max(0, (moment - SNOWFLAKE_EPOCH) // timedelta(milliseconds=1)) << 22, MAX_ID)
 
 
 class IdSource(Protocol):
@@ -72,7 +72,7 @@ class IdSource(Protocol):
     def next_ids(self, count: int) -> list[int]: ...
 
 
-class Snowflakes:
+class SnowflakeGenerator:
     """Ids that never repeat: not within a process, not across processes with different workers, not when the clock steps back.
 
     `floor_ms` is the latest millisecond that an earlier holder of the same worker id may have used.
@@ -84,17 +84,17 @@ class Snowflakes:
         clock: Clock,
         *,
         floor_ms: int = 0,
-        may_issue: Callable[[], bool] = lambda: True,
+        can_issue: Callable[[], bool] = lambda: True,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        if not 0 <= worker < WORKERS:
-            problem = f"a worker id lies between 0 and {WORKERS - 1}: {worker}"
+        if not 0 <= worker < WORKER_COUNT:
+            problem = f"a worker id lies between 0 and {WORKER_COUNT - 1}: {worker}"
             raise ValueError(problem)
         self.worker = worker
         self.last_ms = floor_ms
         self._clock = clock
         self._sequence = _SEQUENCES - 1  # the floor's own millisecond is used up
-        self._may_issue = may_issue
+        self._can_issue = can_issue
         self._wait = wait
         self._lock = threading.Lock()
 
@@ -103,34 +103,34 @@ class Snowflakes:
 
     def next_ids(self, count: int) -> list[int]:
         """Several ids at once, ascending."""
-        if not self._may_issue():
+        if not self._can_issue():
             raise WorkerIdLost
         with self._lock:
-            return [self._one() for _ in range(count)]
+            return [self._make_id() for _ in range(count)]
 
-    def _one(self) -> int:
+    def _make_id(self) -> int:
         now = self._now_ms()
         if now < self.last_ms:
-            now = self._wait_for(self.last_ms)
+            now = self._wait_until(self.last_ms)
         if now == self.last_ms:
             self._sequence += 1
             if self._sequence >= _SEQUENCES:
-                now = self._wait_for(self.last_ms + 1)
+                now = self._wait_until(self.last_ms + 1)
         if now > self.last_ms:
             self.last_ms = now
             self._sequence = 0
         return now << 22 | self.worker << 12 | self._sequence
 
-    def _wait_for(self, target_ms: int) -> int:
-        for _ in range(_PATIENCE_MS * 4):
+    def _wait_until(self, target_ms: int) -> int:
+        for _ in range(_MAX_WAIT_MS * 4):
             now = self._now_ms()
             if now >= target_ms:
                 return now
-            if target_ms - now > _PATIENCE_MS:
+            if target_ms - now > _MAX_WAIT_MS:
                 break
             self._wait(0.0005)
         self._sequence = min(self._sequence, _SEQUENCES - 1)
         raise ClockWentBack(milliseconds=target_ms - self._now_ms())
 
     def _now_ms(self) -> int:
-        return self._clock.now_ns() // 1_000_000 - EPOCH_MS
+        return self._clock.now_ns() // 1_000_000 - SNOWFLAKE_EPOCH_MS

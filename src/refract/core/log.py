@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 
 _SECRET_NAMES = re.compile(r"(authorization|cookie|token|secret|password|api_?key|csrf|(^|_)key$)", re.IGNORECASE)
 _SECRET_VALUES = re.compile(
@@ -23,17 +23,17 @@ _HIDDEN = "[hidden]"
 def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Hide values by the name they go under, and secrets by their shape wherever they stand."""
     for name, value in event.items():
-        event[name] = _HIDDEN if _SECRET_NAMES.search(name) and name != "event" else _clean(value)
+        event[name] = _HIDDEN if _SECRET_NAMES.search(name) and name != "event" else _redact_value(value)
     return event
 
 
-def _clean(value: Any) -> Any:
+def _redact_value(value: Any) -> Any:
     if isinstance(value, str):
         return _SECRET_VALUES.sub(_HIDDEN, value)
     if isinstance(value, dict):
-        return {name: _HIDDEN if _SECRET_NAMES.search(str(name)) else _clean(inner) for name, inner in value.items()}
+        return {name: _HIDDEN if _SECRET_NAMES.search(str(name)) else _redact_value(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_clean(inner) for inner in value]
+        return [_redact_value(inner) for inner in value]
     return value
 
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
 
-from refract.core.scripts import RANGES
+from refract.core.unicode_scripts import SCRIPT_RANGES
 from refract.core.urls import BadUrl, parse_web_url
 
 _ANY: Final = frozenset({"Zyyy", "Zinh"})
@@ -30,15 +30,15 @@ def is_lookalike(host: str) -> bool:
     """Whether a host, in its ASCII form, has a label that may be taken for another one."""
     labels = host.removesuffix(".").split(".")
     foreign_zone = labels[-1].startswith("xn--")
-    return any(_deceives(label, foreign_zone=foreign_zone) for label in labels if label.startswith("xn--"))
+    return any(_is_deceptive(label, foreign_zone=foreign_zone) for label in labels if label.startswith("xn--"))
 
 
-def readable_host(host: str) -> str:
+def decode_host(host: str) -> str:
     """Return a host in its own letters, for beside its ASCII form, never in place of it."""
-    return ".".join(_decoded(label) for label in host.split("."))
+    return ".".join(_decode_label(label) for label in host.split("."))
 
 
-def ascii_address(url: str) -> str:
+def to_ascii_url(url: str) -> str:
     """Return an address as it may be shown: with its host in ASCII, whatever letters it was typed in; the rest stays as it is."""
     found = _AUTHORITY.match(url)
     if found is None or (found[1].isascii() and "%" not in found[1]):
@@ -50,20 +50,20 @@ def ascii_address(url: str) -> str:
     return f"{url[: found.start(1)]}{host}{url[found.end(1) :]}"
 
 
-def _deceives(label: str, *, foreign_zone: bool) -> bool:
-    text = _decoded(label)
-    if _mixes_scripts(text):
+def _is_deceptive(label: str, *, foreign_zone: bool) -> bool:
+    text = _decode_label(label)
+    if _has_mixed_scripts(text):
         return True
     letters = {char for char in text if not char.isascii()}
     return bool(letters) and not foreign_zone and letters <= _LIKE_LATIN
 
 
-def _mixes_scripts(text: str) -> bool:
+def _has_mixed_scripts(text: str) -> bool:
     """Apply the single-script rule of UTS 39, and the combinations of its highly restrictive level."""
     common: frozenset[str] | None = None
     without_latin: frozenset[str] | None = None
     for char in text:
-        scripts = _scripts_of(char)
+        scripts = _get_scripts(char)
         if scripts & _ANY:
             continue
         common = scripts if common is None else common & scripts
@@ -73,24 +73,24 @@ def _mixes_scripts(text: str) -> bool:
 
 
 @lru_cache(maxsize=4_096)
-def _scripts_of(char: str) -> frozenset[str]:
+def _get_scripts(char: str) -> frozenset[str]:
     if char.isascii():
         return frozenset({"Latn"}) if char.isalpha() else _ANY
     number = ord(char)
-    found = {script for script, runs in _table().items() if any(first <= number <= last for first, last in runs)}
+    found = {script for script, runs in _load_script_ranges().items() if any(first <= number <= last for first, last in runs)}
     return frozenset(name for script in found for name in _CONTAINS.get(script, (script,))) or _OTHER
 
 
 @lru_cache(maxsize=1)
-def _table() -> dict[str, list[tuple[int, int]]]:
+def _load_script_ranges() -> dict[str, list[tuple[int, int]]]:
     table: dict[str, list[tuple[int, int]]] = {}
-    for script, text in RANGES.items():
+    for script, text in SCRIPT_RANGES.items():
         words = (word.partition("+") for word in text.split())
         table[script] = [(int(first, 16), int(first, 16) + int(more or "0", 16)) for first, _, more in words]
     return table
 
 
-def _decoded(label: str) -> str:
+def _decode_label(label: str) -> str:
     if not label.startswith("xn--"):
         return label
     try:

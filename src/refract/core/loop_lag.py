@@ -4,11 +4,11 @@ import asyncio
 
 from refract.core.runtime import Runtime
 
-INTERVAL_SECONDS = 0.2
+PROBE_INTERVAL = 0.2
 WINDOW_SECONDS = 60.0
 
 
-class LoopProbe:
+class LoopLagProbe:
     """The delay of a timer on this process's loop, as a histogram and as the longest of the last one to two minutes.
 
     A timer is late by as long as the longest callback in front of it took, so the longest delay is that of the longest callback
@@ -26,11 +26,11 @@ class LoopProbe:
         """Measure until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            due = loop.time() + INTERVAL_SECONDS
-            await asyncio.sleep(INTERVAL_SECONDS)
-            self.note(max(0.0, loop.time() - due), loop.time())
+            due = loop.time() + PROBE_INTERVAL
+            await asyncio.sleep(PROBE_INTERVAL)
+            self.record(max(0.0, loop.time() - due), loop.time())
 
-    def note(self, lag: float, now: float) -> None:
+    def record(self, lag: float, now: float) -> None:
         """Take in one delay."""
         if now >= self._window_ends:
             self._previous, self._current, self._window_ends = self._current, 0.0, now + WINDOW_SECONDS

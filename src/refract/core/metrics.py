@@ -12,7 +12,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-Kind = TypeVar("Kind", Counter, Gauge, Histogram)
+MetricT = TypeVar("MetricT", Counter, Gauge, Histogram)
 
 
 @dataclass(slots=True)
@@ -26,22 +26,22 @@ class Metrics:
         ProcessCollector(registry=self.registry)  # CPU, memory, open files
 
     def counter(self, name: str, documentation: str, labels: tuple[str, ...] = ()) -> Counter:
-        return self._once(Counter, name, documentation, labels)
+        return self._get_or_create(Counter, name, documentation, labels)
 
     def gauge(self, name: str, documentation: str, labels: tuple[str, ...] = ()) -> Gauge:
-        return self._once(Gauge, name, documentation, labels)
+        return self._get_or_create(Gauge, name, documentation, labels)
 
     def histogram(self, name: str, documentation: str, labels: tuple[str, ...] = ()) -> Histogram:
-        return self._once(Histogram, name, documentation, labels)
+        return self._get_or_create(Histogram, name, documentation, labels)
 
-    def refused(self, reason: str) -> None:
+    def count_refusal(self, reason: str) -> None:
         """Count a connection or request that was turned away to protect the others."""
         self.counter("refract_refused", "Connections and requests turned away, by reason", ("reason",)).labels(reason).inc()
 
     def render(self) -> bytes:
         return generate_latest(self.registry)
 
-    def _once(self, kind: type[Kind], name: str, documentation: str, labels: tuple[str, ...]) -> Kind:
+    def _get_or_create(self, kind: type[MetricT], name: str, documentation: str, labels: tuple[str, ...]) -> MetricT:
         known = self._known.get(name)
         if known is None:
             known = self._known[name] = kind(name, documentation, labels, registry=self.registry)

@@ -16,13 +16,13 @@ import structlog
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 
-ASK_SECONDS = 0.15
+QUERY_TIMEOUT = 0.15
 """The longest anybody waits for an answer, connecting included."""
 
-AWAY_SECONDS = 1.0
+RETRY_INTERVAL = 1.0
 """After a failure one question in so many seconds finds out whether it is back; all others are told at once that it is not."""
 
-CONNECTIONS = 16
+MAX_CONNECTIONS = 16
 
 
 class RedisAway(Unavailable):
@@ -30,7 +30,7 @@ class RedisAway(Unavailable):
 
 
 @dataclass(frozen=True)
-class Script:
+class RedisScript:
     """A Lua script, known to the server by its digest."""
 
     text: str
@@ -40,35 +40,35 @@ class Script:
         object.__setattr__(self, "digest", hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest())
 
 
-class Redis:
+class RedisClient:
     """One server. Answers are as they come over the wire: bytes, integers, lists and None."""
 
     def __init__(self, url: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.failures = 0
         self._now = monotonic
         self._failing = False
-        self._again_at = float("-inf")
+        self._retry_at = float("-inf")
         self._probing = False
-        self._client: Any = _client(url)  # at once: loading the library takes longer than a question may
+        self._client: Any = _create_client(url)  # at once: loading the library takes longer than a question may
         self._log = structlog.get_logger("refract.redis")
 
     @property
-    def away(self) -> bool:
+    def is_away(self) -> bool:
         """By the last question's experience."""
         return self._failing
 
-    async def ask(self, *words: str | bytes | float, seconds: float = ASK_SECONDS) -> Any:
+    async def execute(self, *words: str | bytes | float, seconds: float = QUERY_TIMEOUT) -> Any:
         """One command. A question that is given up or takes too long closes its connection, so that no answer can go astray."""
-        if self._failing and (self._probing or self._now() < self._again_at):
+        if self._failing and (self._probing or self._now() < self._retry_at):
             raise RedisAway(reason="it did not answer a moment ago")
         probing, self._probing = self._probing, self._failing
         try:
             async with asyncio.timeout(seconds):
                 answer = await self._client.execute_command(*words)
         except (OSError, TimeoutError, EOFError) as error:
-            raise self._failed(error) from error
+            raise self._mark_failed(error) from error
         except Exception as error:
-            if (word := self._meaning(error)) is None:
+            if (word := self._translate_error(error)) is None:
                 raise
             raise word from error
         finally:
@@ -78,29 +78,31 @@ class Redis:
             self._log.info("redis_back")
         return answer
 
-    async def run(self, script: Script, keys: Sequence[str], *values: str | bytes | float, seconds: float = ASK_SECONDS) -> Any:
+    async def run_script(
+        self, script: RedisScript, keys: Sequence[str], *values: str | bytes | float, seconds: float = QUERY_TIMEOUT
+    ) -> Any:
         """A script, sent in full only when the server does not know it."""
         try:
-            return await self.ask("EVALSHA", script.digest, len(keys), *keys, *values, seconds=seconds)
+            return await self.execute("EVALSHA", script.digest, len(keys), *keys, *values, seconds=seconds)
         except RedisAway as error:
             if not error.facts.get("unknown_script"):
                 raise
-        return await self.ask("EVAL", script.text, len(keys), *keys, *values, seconds=seconds)
+        return await self.execute("EVAL", script.text, len(keys), *keys, *values, seconds=seconds)
 
-    async def messages(self, channel: str, heard: Callable[[], None]) -> AsyncGenerator[bytes, None]:
+    async def subscribe(self, channel: str, on_subscribed: Callable[[], None]) -> AsyncGenerator[bytes, None]:
         """What is published, until the connection is lost. `heard` is called once the server has put us on its list."""
         pubsub = self._client.pubsub()
         try:
             await pubsub.subscribe(channel)
             async for message in pubsub.listen():
                 if message["type"] == "subscribe":
-                    heard()
+                    on_subscribed()
                 elif message["type"] == "message":
                     yield message["data"]
         except (OSError, TimeoutError, EOFError) as error:
-            raise RedisAway(reason=_why(error)) from error
+            raise RedisAway(reason=_format_reason(error)) from error
         except Exception as error:
-            if (word := self._meaning(error)) is None:
+            if (word := self._translate_error(error)) is None:
                 raise
             raise word from error
         finally:
@@ -110,37 +112,37 @@ class Redis:
         await self._client.aclose()
         await self._client.connection_pool.disconnect()
 
-    def _failed(self, error: BaseException) -> RedisAway:
+    def _mark_failed(self, error: BaseException) -> RedisAway:
         if not self._failing:
-            self._log.warning("redis_away", reason=_why(error))
+            self._log.warning("redis_away", reason=_format_reason(error))
         self.failures += 1
         self._failing = True
-        self._again_at = self._now() + AWAY_SECONDS
-        return RedisAway(reason=_why(error))
+        self._retry_at = self._now() + RETRY_INTERVAL
+        return RedisAway(reason=_format_reason(error))
 
-    def _meaning(self, error: Exception) -> RedisAway | None:
+    def _translate_error(self, error: Exception) -> RedisAway | None:
         """What the library's error means; None for one that is not about Redis. A refusal (full, read-only) leaves the connection good."""
         from redis import exceptions  # noqa: PLC0415 - only those who have a Redis load its library
 
         if isinstance(error, exceptions.NoScriptError):
             return RedisAway(reason="it does not know the script", unknown_script=True)
         if isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError):
-            return self._failed(error)
+            return self._mark_failed(error)
         if isinstance(error, exceptions.RedisError):
             self.failures += 1
-            return RedisAway(reason=_why(error))
+            return RedisAway(reason=_format_reason(error))
         return None
 
 
-def _client(url: str) -> Any:
+def _create_client(url: str) -> Any:
     from redis import asyncio as library  # noqa: PLC0415 - only those who have a Redis load its library
     from redis.asyncio.retry import Retry  # noqa: PLC0415
     from redis.backoff import NoBackoff  # noqa: PLC0415
 
     pool = library.BlockingConnectionPool.from_url(
         url,
-        max_connections=CONNECTIONS,
-        timeout=ASK_SECONDS,
+        max_connections=MAX_CONNECTIONS,
+        timeout=QUERY_TIMEOUT,
         protocol=2,
         socket_timeout=None,  # each question has its own
         socket_connect_timeout=2.0,
@@ -152,16 +154,16 @@ def _client(url: str) -> Any:
     return client
 
 
-def _why(error: BaseException) -> str:
+def _format_reason(error: BaseException) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def shared_redis(rt: Runtime) -> Redis | None:
-    """The Redis of this process, if there is one: `rt.part(shared_redis)`."""
+def create_redis(rt: Runtime) -> RedisClient | None:
+    """The Redis of this process, if there is one: `rt.singleton(shared_redis)`."""
     url = rt.settings.redis_url
     if url is None:
         return None
-    redis = Redis(url, monotonic=rt.clock.monotonic)
+    redis = RedisClient(url, monotonic=rt.clock.monotonic)
     away = rt.metrics.gauge("refract_redis_away", "1 while Redis does not answer and the database does its work")
-    away.set_function(lambda: float(redis.away))
+    away.set_function(lambda: float(redis.is_away))
     return redis

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from refract.core.clock import Clock, SystemClock
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.ids import IdSource
-from refract.core.leases import LeasedIds, leased_ids
 from refract.core.metrics import Metrics
 from refract.core.secrets import Secret, load_secret
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.core.signals import Signals
+from refract.core.worker_ids import LeasedIds, lease_ids
 
-Part = TypeVar("Part")
+SingletonT = TypeVar("SingletonT")
 
 
 @dataclass(slots=True)
@@ -28,21 +28,21 @@ class Runtime:
     ids: IdSource
     secret: Secret
     metrics: Metrics = field(default_factory=Metrics)
-    _parts: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    _singletons: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.db.ids = self.ids
 
-    def part(self, make: "Callable[[Runtime], Part]") -> Part:
+    def singleton(self, make: "Callable[[Runtime], SingletonT]") -> SingletonT:
         """What a feature keeps between calls, such as a client or a list read from a file: made once, closed with the runtime."""
-        if make not in self._parts:
-            self._parts[make] = make(self)
-        return cast("Part", self._parts[make])
+        if make not in self._singletons:
+            self._singletons[make] = make(self)
+        return cast("SingletonT", self._singletons[make])
 
     async def close(self) -> None:
         """Close the parts that can be closed, the last made first."""
-        while self._parts:
-            _, kept = self._parts.popitem()
+        while self._singletons:
+            _, kept = self._singletons.popitem()
             closed = kept.close() if hasattr(kept, "close") else None
             if inspect.isawaitable(closed):
                 await closed
@@ -54,7 +54,7 @@ class Runtime:
 
 
 @asynccontextmanager
-async def running(
+async def open_runtime(
     settings: Settings, clock: Clock | None = None, *, patient: bool = False, makes_ids: bool = True
 ) -> AsyncIterator[Runtime]:
     """A runtime with its worker id and connections, all given back at the end. The patient start while the database is away.
@@ -64,7 +64,7 @@ async def running(
     clock = clock or SystemClock()
     db = Database(settings)
     try:
-        async with leased_ids(db, clock, patient=patient) if makes_ids else nullcontext(LeasedIds(db, clock)) as ids:
+        async with lease_ids(db, clock, patient=patient) if makes_ids else nullcontext(LeasedIds(db, clock)) as ids:
             runtime = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings))
             try:
                 yield runtime

@@ -8,10 +8,10 @@ import secrets
 from pathlib import Path
 
 from refract.core.errors import ConfigurationError
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 
 _FILE = "secret"
-_SHORTEST = 32
+_MIN_SECRET_LENGTH = 32
 
 
 class Secret:
@@ -37,22 +37,22 @@ def load_secret(settings: Settings) -> Secret:
     path = settings.data_dir / _FILE
     try:
         with contextlib.suppress(FileExistsError):
-            _create(path)
+            _create_secret_file(path)
         text = path.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             problem=f"The secret in {path} cannot be read ({getattr(error, 'strerror', None) or 'it is not text'}).",
             remedy="Give this user the right to read it, or set REFRACT_SECRET_KEY.",
         ) from error
-    if len(text) < _SHORTEST:
+    if len(text) < _MIN_SECRET_LENGTH:
         raise ConfigurationError(
-            problem=f"The secret in {path} is damaged: it holds fewer than {_SHORTEST} characters.",
+            problem=f"The secret in {path} is damaged: it holds fewer than {_MIN_SECRET_LENGTH} characters.",
             remedy="Restore it from a backup, or remove it to have a new one made; form tokens and cursors begin anew.",
         )
     return Secret(text.encode())
 
 
-def _create(path: Path) -> None:
+def _create_secret_file(path: Path) -> None:
     """Written in full under another name first: a second process never reads half a secret."""
     if path.exists():
         return
@@ -65,6 +65,6 @@ def _create(path: Path) -> None:
         draft.unlink()
 
 
-def digest(text: str) -> str:
+def hash_credential(text: str) -> str:
     """BLAKE2b-256 in hexadecimal: how keys, sessions and one-time links are kept. They are random, so no salt is needed."""
     return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()

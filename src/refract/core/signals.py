@@ -14,7 +14,7 @@ class Signals:
         self._followers: dict[str, list[Callable[[Any], None]]] = {}
 
     @contextmanager
-    def listening(self, topic: str, event: asyncio.Event) -> Iterator[None]:
+    def listen(self, topic: str, event: asyncio.Event) -> Iterator[None]:
         """For as long as the block runs, `event` is set by every send."""
         listeners = self._listeners.setdefault(topic, [])
         listeners.append(event)
@@ -28,7 +28,7 @@ class Signals:
             event.set()
 
     @contextmanager
-    def following(self, topic: str, told: Callable[[Any], None]) -> Iterator[None]:
+    def subscribe(self, topic: str, told: Callable[[Any], None]) -> Iterator[None]:
         """For as long as the block runs, `told` gets everything that is told of the topic, before the teller goes on."""
         followers = self._followers.setdefault(topic, [])
         followers.append(told)
@@ -37,6 +37,6 @@ class Signals:
         finally:
             followers.remove(told)
 
-    def tell(self, topic: str, news: Any) -> None:
+    def publish(self, topic: str, news: Any) -> None:
         for told in self._followers.get(topic, ()):
             told(news)

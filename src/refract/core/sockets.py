@@ -7,7 +7,7 @@ import select
 import socket
 
 
-def unread(transport: asyncio.Transport) -> bool:
+def has_unread_data(transport: asyncio.Transport) -> bool:
     """Whether something has arrived that nobody has read: a request that came as we were about to close is answered first."""
     if transport.is_closing():
         return False
@@ -16,7 +16,7 @@ def unread(transport: asyncio.Transport) -> bool:
     return bool(poll.poll(0))
 
 
-def hang_up(transport: asyncio.Transport) -> None:
+def shut_down_writing(transport: asyncio.Transport) -> None:
     """Let the other side know this instant that nobody listens any more.
 
     A loop that is told to close does so at its next turn, and a request that arrives until then would be lost.

@@ -7,7 +7,7 @@ import unicodedata
 _ENDLESS_NUMBER = re.compile(r"&#[0-9]{1000,}+;?")
 
 
-def fold(text: str) -> str:
+def fold_text(text: str) -> str:
     """The form under which texts that differ only in case or in composition are the same. It may be longer than the text."""
     if text.isascii():
         return text.lower()
@@ -15,7 +15,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", folded).casefold())
 
 
-def shown(text: str, most: int = 60) -> str:
+def make_excerpt(text: str, most: int = 60) -> str:
     """Enough of a refused text to recognise it, and nothing that a log or a terminal could trip over."""
     printable = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text[: most + 1])
     return printable if len(printable) <= most else f"{printable[:most]}…"

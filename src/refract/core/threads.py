@@ -9,11 +9,11 @@ from typing import ParamSpec, TypeVar
 from refract.core.runtime import Runtime
 
 MAX_THREADS = 2
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
+WorkArgs = ParamSpec("WorkArgs")
+WorkResultT = TypeVar("WorkResultT")
 
 
-class WorkThreads:
+class WorkThreadPool:
     """At most `MAX_THREADS` at a time in this process; the rest waits.
 
     Apart from asyncio's own executor, so that a crowd of such work does not keep host names from being looked up. The
@@ -23,7 +23,7 @@ class WorkThreads:
     def __init__(self, _rt: Runtime) -> None:
         self._executor = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="work")
 
-    async def run(self, function: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
+    async def run(self, function: Callable[WorkArgs, WorkResultT], *args: WorkArgs.args, **kwargs: WorkArgs.kwargs) -> WorkResultT:
         """Call a function in one of the threads."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, partial(function, *args, **kwargs))
 

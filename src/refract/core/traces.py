@@ -21,7 +21,7 @@ import structlog
 from sqlalchemy import event
 
 from refract import __version__
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.runtime import Runtime
 
 MOST_WAITING = 4096
@@ -109,7 +109,7 @@ class Traces:
             if span is not None:
                 self.end(span)
 
-        for engine in {db.engine, db.reading_engine}:
+        for engine in {db.engine, db.read_engine}:
             event.listen(engine.sync_engine, "before_cursor_execute", before)
             event.listen(engine.sync_engine, "after_cursor_execute", after)
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from ada_url import URL
 
-MAX_URL = 2048
-MAX_HOST = 254
+MAX_URL_LENGTH = 2048
+MAX_HOST_LENGTH = 254
 """What DNS can hold, and a trailing dot."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
@@ -37,29 +37,36 @@ class WebUrl:
         return f"{self.scheme}://{self.host}{':' + self.port if self.port else ''}"
 
 
-def parse_web_url(text: str, *, limit: int = MAX_URL, assume_https: bool = False) -> WebUrl:
+def parse_web_url(text: str, *, limit: int = MAX_URL_LENGTH, assume_https: bool = False) -> WebUrl:
     """Read a URL as a browser would, and refuse what no visitor should be sent to. `BadUrl` says why."""
     typed = text.strip(" ")
-    _refuse_shape(typed, limit)
+    _check_shape(typed, limit)
     if assume_https and not _SCHEME.match(typed) and "." in typed.split("/")[0]:
         typed = f"https://{typed}"
     try:
         url = URL(typed)
     except ValueError as wrong:
-        raise BadUrl(_why_unparsable(typed)) from wrong
+        raise BadUrl(_explain_unparsable(typed)) from wrong
     href = url.href  # the one thing asked of the parser: each attribute costs as much as parsing
     parts = _HREF.match(href)
     if parts is None:
         problem = f"Only http and https addresses can be used, not {href.split(':', 1)[0]}:."
         raise BadUrl(problem)
     scheme, user, host, port, path, query, fragment = parts.groups(default="")
-    if user or "@" in _authority(typed):
+    if user or "@" in _extract_authority(typed):
         problem = "An address must not carry a user name or a password."
         raise BadUrl(problem)
     if not re.match(r"^https?://[^/\\?#]", typed, re.IGNORECASE):
         problem = "Write the address with exactly two slashes, such as https://example.com/."
         raise BadUrl(problem)
-    if not host or len(host) > MAX_HOST or not _HOST.match(host) or host.startswith(".") or ".." in host or not _true_names(host):
+    if (
+        not host
+        or len(host) > MAX_HOST_LENGTH
+        or not _HOST.match(host)
+        or host.startswith(".")
+        or ".." in host
+        or not _has_canonical_labels(host)
+    ):
         problem = "The address has no usable host name."
         raise BadUrl(problem)
     if len(href) > limit * 3:
@@ -68,7 +75,7 @@ def parse_web_url(text: str, *, limit: int = MAX_URL, assume_https: bool = False
     return WebUrl(href, scheme, host, port, path, query if query != "?" else "", fragment if fragment != "#" else "")
 
 
-def _refuse_shape(typed: str, limit: int) -> None:
+def _check_shape(typed: str, limit: int) -> None:
     if not typed:
         problem = "Enter an address, such as https://example.com/."
         raise BadUrl(problem)
@@ -83,7 +90,7 @@ def _refuse_shape(typed: str, limit: int) -> None:
         raise BadUrl(problem)
 
 
-def _true_names(host: str) -> bool:
+def _has_canonical_labels(host: str) -> bool:
     """Whether every encoded label (`xn--…`) is what its own characters are encoded to; browsers refuse any other, ada lets some pass."""
     if "xn--" not in host:
         return True
@@ -94,28 +101,28 @@ def _true_names(host: str) -> bool:
         return False
 
 
-def _authority(typed: str) -> str:
+def _extract_authority(typed: str) -> str:
     return re.split(r"[/\\?#]", typed.split("://", 1)[-1], maxsplit=1)[0]
 
 
-def _why_unparsable(typed: str) -> str:
+def _explain_unparsable(typed: str) -> str:
     if not _SCHEME.match(typed):
         return "The address must begin with http:// or https://."
     return "This is not an address that a browser could open."
 
 
-def same_site_host(host: str) -> str:
+def normalize_host(host: str) -> str:
     """A host as it is compared: no trailing dot."""
     return host.rstrip(".").lower()
 
 
-def parent_domains(host: str) -> list[str]:
+def list_parent_domains(host: str) -> list[str]:
     """The host and every domain above it, most specific first: `a.b.example` → `a.b.example`, `b.example`, `example`."""
-    labels = same_site_host(host).split(".")
+    labels = normalize_host(host).split(".")
     return [".".join(labels[start:]) for start in range(len(labels))]
 
 
-def normalise(url: WebUrl) -> str:
+def normalize_url(url: WebUrl) -> str:
     """The form under which two addresses are taken for the same page.
 
     Scheme and `www.` stay; default port (already gone), fragment, trackers and a trailing slash go; the query is sorted.

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from refract.core.text import fold
+from refract.core.text import fold_text
 
 MAX_TOKEN = 80
 """MariaDB leaves out tokens longer than 84; PostgreSQL would take 2,046."""
@@ -41,7 +41,7 @@ def split_words(text: str, *, compounds: bool = False, tails: bool = False) -> I
     With `compounds`, `c++`, `node.js` and `it's` are one word each. With `tails`, the last character of a run without spaces
     is a word too, though it begins no pair: an index finds any character by the beginning of a word.
     """
-    for run in (_COMPOUND_RUNS if compounds else _RUNS).findall(fold(text)):
+    for run in (_COMPOUND_RUNS if compounds else _RUNS).findall(fold_text(text)):
         if len(run) > 1 and _PAIRED.match(run):
             yield from (run[start : start + 2] for start in range(len(run) - (not tails)))
         else:
@@ -57,7 +57,7 @@ def spell_word(word: str) -> tuple[str, ...]:
     """Return a word, and the same without accents and typographic forms: `cafe` finds `café`, and `café` finds itself alone."""
     if word.isascii():
         return (word,)
-    plain = fold(unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", word))))
+    plain = fold_text(unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", word))))
     return (word,) if plain == word or not plain else (word, plain)
 
 

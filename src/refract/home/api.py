@@ -6,12 +6,12 @@ from fastapi import Query
 from pydantic import Field
 
 from refract.core.errors import Invalid
-from refract.core.schema import Id, Output
-from refract.home.search import Kind, search
-from refract.identity.actors import Reader
+from refract.core.schemas import Id, OutputSchema
+from refract.home.search import SearchKind, search_all
+from refract.identity.dependencies import ReadCaller
 from refract.links.dependencies import ASKING
+from refract.web.dependencies import Rt, api_router
 from refract.web.problems import problems
-from refract.web.toolkit import Rt, api_router
 
 router = api_router("/search", "library")
 ROUTERS = (router,)
@@ -21,40 +21,40 @@ class UnknownKind(Invalid):
     """ "{kind}" cannot be searched for: {known} can."""
 
 
-class HitOut(Output):
+class SearchHitOut(OutputSchema):
     """Something found. `url` is the address it has for others; null while it has none."""
 
-    kind: Kind
+    kind: SearchKind
     id: Id
     title: str = Field(examples=["/roadmap"])
     note: str = Field(examples=["Roadmap 2026"])
     url: str | None
 
 
-class Hits(Output):
-    items: list[HitOut]
+class SearchHitPage(OutputSchema):
+    items: list[SearchHitOut]
     next_cursor: str | None = None
 
 
-ALL_KINDS = ",".join(f"{kind}s" for kind in Kind)
-Kinds = Annotated[str, Query(max_length=100, description="Which kinds, with commas between them.", examples=["links,lists"])]
+ALL_KINDS = ",".join(f"{kind}s" for kind in SearchKind)
+SearchKinds = Annotated[str, Query(max_length=100, description="Which kinds, with commas between them.", examples=["links,lists"])]
 
 
 @router.get("", responses=problems(*ASKING, UnknownKind))
 async def search_everything(
-    actor: Reader,
+    actor: ReadCaller,
     rt: Rt,
     q: Annotated[str, Query(min_length=1, max_length=200, description="Words that must all occur.")],
-    kinds: Kinds = ALL_KINDS,
+    kinds: SearchKinds = ALL_KINDS,
     limit: Annotated[int, Query(ge=1, le=50, description="How many of each kind at most.")] = 10,
-) -> Hits:
+) -> SearchHitPage:
     """Find links, lists and items of mine in one go: the newest of each kind."""
-    found = await search(rt, actor, q, read_kinds(kinds), limit)
-    return Hits(items=[HitOut.model_validate(one) for one in found])
+    found = await search_all(rt, actor, q, parse_kinds(kinds), limit)
+    return SearchHitPage(items=[SearchHitOut.model_validate(one) for one in found])
 
 
-def read_kinds(typed: str) -> list[Kind]:
-    known = {f"{kind}s": kind for kind in Kind}
+def parse_kinds(typed: str) -> list[SearchKind]:
+    known = {f"{kind}s": kind for kind in SearchKind}
     wanted = [word.strip() for word in typed.split(",") if word.strip()]
     for word in wanted:
         if word not in known:

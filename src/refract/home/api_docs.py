@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from refract.core.threads import WorkThreads
-from refract.identity.actors import MaybeActor
-from refract.identity.rendering import respond
-from refract.web.prepared import PreparedDocument
-from refract.web.reading import chapters
-from refract.web.render import Pages
-from refract.web.toolkit import Rt, page_router
+from refract.core.threads import WorkThreadPool
+from refract.identity.dependencies import OptionalCaller
+from refract.identity.responses import render_response
+from refract.web.api_docs import build_sections
+from refract.web.cached_document import CachedDocument
+from refract.web.dependencies import Rt, page_router
+from refract.web.templating import TemplateRenderer
 
 router = page_router()
 Built = TypeVar("Built")
@@ -25,45 +25,45 @@ class ApiDocuments:
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
-        self._threads = app.state.rt.part(WorkThreads)
+        self._threads = app.state.rt.singleton(WorkThreadPool)
         self._built: dict[str, asyncio.Future[Any]] = {}
 
-    async def openapi(self) -> PreparedDocument:
+    async def openapi(self) -> CachedDocument:
         """Return the document as JSON."""
-        return await self._once("openapi", self._build_openapi)
+        return await self._build_once("openapi", self._build_openapi)
 
     async def content(self) -> dict[str, Any]:
         """Return the context of the template."""
-        return await self._once("content", self._build_content)
+        return await self._build_once("content", self._build_content)
 
-    async def page(self) -> PreparedDocument:
+    async def page(self) -> CachedDocument:
         """Return the page as strangers see it. It has no form, and so no token that would make it theirs alone."""
         content = await self.content()
-        return await self._once("page", lambda: self._build_page(content))
+        return await self._build_once("page", lambda: self._build_page(content))
 
-    async def _once(self, name: str, build: Callable[[], Built]) -> Built:
+    async def _build_once(self, name: str, build: Callable[[], Built]) -> Built:
         if name not in self._built:
             self._built[name] = asyncio.ensure_future(self._threads.run(build))
         built: Built = await asyncio.shield(self._built[name])
         return built
 
-    def _build_openapi(self) -> PreparedDocument:
+    def _build_openapi(self) -> CachedDocument:
         body = json.dumps(self._app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
-        return PreparedDocument.of(body, "application/json")
+        return CachedDocument.from_bytes(body, "application/json")
 
     def _build_content(self) -> dict[str, Any]:
         document = self._app.openapi()
         paragraphs = [" ".join(text.split()).replace("`", "") for text in document["info"]["description"].split("\n\n")]
-        return {"chapters": chapters(document), "paragraphs": paragraphs, "page_title": "API"}
+        return {"chapters": build_sections(document), "paragraphs": paragraphs, "page_title": "API"}
 
-    def _build_page(self, content: dict[str, Any]) -> PreparedDocument:
-        pages: Pages = self._app.state.pages
+    def _build_page(self, content: dict[str, Any]) -> CachedDocument:
+        pages: TemplateRenderer = self._app.state.pages
         areas = self._app.state.areas
         html = pages.render("home/api_docs.html", user=None, csrf="", request_path="/api/docs", areas=areas, toasts=[], **content)
-        return PreparedDocument.of(html.encode(), "text/html; charset=utf-8")
+        return CachedDocument.from_bytes(html.encode(), "text/html; charset=utf-8")
 
 
-def _documents(request: Request) -> ApiDocuments:
+def _get_documents(request: Request) -> ApiDocuments:
     state = request.app.state
     if not hasattr(state, "documents"):
         state.documents = ApiDocuments(request.app)
@@ -74,16 +74,16 @@ def _documents(request: Request) -> ApiDocuments:
 @router.get("/api/openapi.json")
 async def openapi_document(request: Request) -> Response:
     """The OpenAPI document."""
-    return (await _documents(request).openapi()).respond(request)
+    return (await _get_documents(request).openapi()).to_response(request)
 
 
 @router.get("/api/docs")
-async def api_docs(request: Request, actor: MaybeActor, rt: Rt) -> Response:
+async def api_docs(request: Request, actor: OptionalCaller, rt: Rt) -> Response:
     """The OpenAPI document as a page."""
-    documents = _documents(request)
+    documents = _get_documents(request)
     if actor is None:
-        response = (await documents.page()).respond(request)
+        response = (await documents.page()).to_response(request)
         response.headers["Vary"] = "Accept-Encoding, Cookie"
         return response
     content = await documents.content()
-    return await rt.part(WorkThreads).run(respond, request, actor, "home/api_docs.html", **content)
+    return await rt.singleton(WorkThreadPool).run(render_response, request, actor, "home/api_docs.html", **content)

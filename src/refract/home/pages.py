@@ -5,39 +5,45 @@ from typing import Annotated
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from refract.analytics.pages import today
-from refract.core.page import Cursors
-from refract.home import api_docs, browser, omnibox, sharing
-from refract.identity.actors import MaybeReader
-from refract.identity.rendering import respond
-from refract.library.queries import count_pending
+from refract.clicks.stats.pages import build_today
+from refract.core.pagination import CursorCodec
+from refract.home import api_docs, browser_integration, omnibox
+from refract.identity.dependencies import OptionalReadCaller
+from refract.identity.responses import render_response
+from refract.library.queries.items import count_pending_items
 from refract.links import pages as link_pages
 from refract.links.queries import count_invitations
-from refract.lists.access import Who
-from refract.lists.creators import made_before
+from refract.lists.access import ListCaller
+from refract.lists.draft_owners import list_claimable_titles
 from refract.lists.models import ListStatus
-from refract.lists.queries import page_of_lists
-from refract.web.toolkit import Rt, page_router
+from refract.lists.queries import load_lists_page
+from refract.web.dependencies import Rt, page_router
 
 router = page_router()
-LATEST = 8
-DRAFTS = 3
+MAX_LATEST_LINKS = 8
+MAX_DRAFTS = 3
 
 
 @router.get("/")
-async def start(request: Request, actor: MaybeReader, rt: Rt, created: Annotated[str | None, Query(max_length=20)] = None) -> Response:
+async def home_page(
+    request: Request, actor: OptionalReadCaller, rt: Rt, created: Annotated[str | None, Query(max_length=20)] = None
+) -> Response:
     """The landing page for strangers, home for people signed in."""
     if actor is None:
-        return respond(request, None, "home/landing.html", page_title="Refract", stranger_lists=rt.settings.effective_anonymous_lists)
-    links = await link_pages.newest(rt, actor, LATEST)
+        return render_response(
+            request, None, "home/landing.html", page_title="Refract", stranger_lists=rt.settings.effective_anonymous_lists
+        )
+    links = await link_pages.load_newest_rows(rt, actor, MAX_LATEST_LINKS)
     made = next((link for link in links if link["id"] == created), None)
-    counted = await today(request, rt, actor) if links else None
+    counted = await build_today(request, rt, actor) if links else None
     async with rt.db.read() as session:
-        waiting = await count_pending(session, actor.user.id)
+        waiting = await count_pending_items(session, actor.user.id)
         invited = await count_invitations(session, actor.user.id, rt.clock.now())
-        claimable = await made_before(session, request, rt)
-        drafts = await page_of_lists(session, Cursors(rt.secret), Who(actor.user.id), limit=DRAFTS, cursor=None, status=ListStatus.DRAFT)
-    return respond(
+        claimable = await list_claimable_titles(session, request, rt)
+        drafts = await load_lists_page(
+            session, CursorCodec(rt.secret), ListCaller(actor.user.id), limit=MAX_DRAFTS, cursor=None, status=ListStatus.DRAFT
+        )
+    return render_response(
         request,
         actor,
         "home/index.html",
@@ -53,4 +59,4 @@ async def start(request: Request, actor: MaybeReader, rt: Rt, created: Annotated
     )
 
 
-ROUTERS = (router, api_docs.router, omnibox.router, browser.router, sharing.router)
+ROUTERS = (router, api_docs.router, omnibox.router, browser_integration.router, browser_integration.share_router)

@@ -4,21 +4,21 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from refract.core.page import Cursors
+from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
-from refract.identity.visitors import Actor
-from refract.library.shelf import items_matching
+from refract.identity.authentication import Caller
+from refract.library.queries.browse import search_items
 from refract.links import pages as link_pages
 from refract.links import queries as links
 from refract.links.dependencies import who
-from refract.links.queries import LinkQuestion
+from refract.links.queries import LinkFilter
 from refract.lists import queries as lists
-from refract.lists.access import Who as ListOwner
+from refract.lists.access import ListCaller as ListOwner
 
-UNTITLED = "Untitled list"
+UNTITLED_LIST = "Untitled list"
 
 
-class Kind(StrEnum):
+class SearchKind(StrEnum):
     """What can be found. The names in the query are their plurals."""
 
     LINK = "link"
@@ -27,10 +27,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """Something found: what it is called, where it is managed, and the address it has for others, if it has one."""
 
-    kind: Kind
+    kind: SearchKind
     id: int
     title: str
     note: str
@@ -38,42 +38,43 @@ class Hit:
     url: str | None
 
 
-async def search(rt: Runtime, actor: Actor, q: str, kinds: Collection[Kind], most: int) -> list[Hit]:
+async def search_all(rt: Runtime, actor: Caller, q: str, kinds: Collection[SearchKind], limit: int) -> list[SearchHit]:
     """At most so many of each kind, links first, then lists, then items. The number of queries does not depend on what there is."""
     words = q.strip()[:200]
     if not words:
         return []
-    found: list[Hit] = []
-    if Kind.LINK in kinds:
-        found += await _links(rt, actor, words, most)
-    if Kind.LIST in kinds:
-        found += await _lists(rt, actor, words, most)
-    if Kind.ITEM in kinds:
-        found += await _items(rt, actor, words, most)
+    found: list[SearchHit] = []
+    if SearchKind.LINK in kinds:
+        found += await _search_links(rt, actor, words, limit)
+    if SearchKind.LIST in kinds:
+        found += await _search_lists(rt, actor, words, limit)
+    if SearchKind.ITEM in kinds:
+        found += await _search_items(rt, actor, words, limit)
     return found
 
 
-async def _links(rt: Runtime, actor: Actor, words: str, most: int) -> list[Hit]:
+async def _search_links(rt: Runtime, actor: Caller, words: str, limit: int) -> list[SearchHit]:
     async with rt.db.read() as session:
-        page = await links.page_of_links(
-            session, Cursors(rt.secret), who(actor), LinkQuestion(q=words), rt.clock.now(), limit=most, cursor=None
+        page = await links.load_links_page(
+            session, CursorCodec(rt.secret), who(actor), LinkFilter(q=words), rt.clock.now(), limit=limit, cursor=None
         )
-        rows = [link_pages.row(card, rt) for card in await links.cards_of(session, page.items)]
+        rows = [link_pages.build_row(card, rt) for card in await links.load_cards(session, page.items)]
     return [
-        Hit(Kind.LINK, int(one["id"]), f"/{one['name']}", one["title"] or one["destination"], one["href"], one["short_url"]) for one in rows
+        SearchHit(SearchKind.LINK, int(one["id"]), f"/{one['name']}", one["title"] or one["destination"], one["href"], one["short_url"])
+        for one in rows
     ]
 
 
-async def _lists(rt: Runtime, actor: Actor, words: str, most: int) -> list[Hit]:
+async def _search_lists(rt: Runtime, actor: Caller, words: str, limit: int) -> list[SearchHit]:
     mine = ListOwner(actor.user.id, None)
     async with rt.db.read() as session:
-        page = await lists.page_of_lists(session, Cursors(rt.secret), mine, limit=most, cursor=None, q=words)
+        page = await lists.load_lists_page(session, CursorCodec(rt.secret), mine, limit=limit, cursor=None, q=words)
     base = rt.settings.public_url
     return [
-        Hit(
-            Kind.LIST,
+        SearchHit(
+            SearchKind.LIST,
             one.id,
-            one.title or UNTITLED,
+            one.title or UNTITLED_LIST,
             f"{count} {'entry' if count == 1 else 'entries'}",
             f"/app/lists/{one.id}",
             f"{base}/{one.slug}" if one.published_at and one.slug else None,
@@ -82,7 +83,10 @@ async def _lists(rt: Runtime, actor: Actor, words: str, most: int) -> list[Hit]:
     ]
 
 
-async def _items(rt: Runtime, actor: Actor, words: str, most: int) -> list[Hit]:
+async def _search_items(rt: Runtime, actor: Caller, words: str, limit: int) -> list[SearchHit]:
     async with rt.db.read() as session:
-        found = await items_matching(session, actor.user.id, words, most)
-    return [Hit(Kind.ITEM, one.id, one.title or one.text[:80], one.site or "Note", f"/app/library/{one.id}", one.url) for one in found]
+        found = await search_items(session, actor.user.id, words, limit)
+    return [
+        SearchHit(SearchKind.ITEM, one.id, one.title or one.text[:80], one.site or "Note", f"/app/library/{one.id}", one.url)
+        for one in found
+    ]

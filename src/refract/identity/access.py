@@ -5,7 +5,7 @@ from enum import StrEnum
 from refract.identity.models import User, UserRole
 
 
-class Relation(StrEnum):
+class AccessRelation(StrEnum):
     """How a person stands to an object."""
 
     ADMIN = "admin"
@@ -16,7 +16,7 @@ class Relation(StrEnum):
     STRANGER = "stranger"
 
 
-class Right(StrEnum):
+class AccessRight(StrEnum):
     """What can be done with an object."""
 
     VIEW = "view"
@@ -26,31 +26,31 @@ class Right(StrEnum):
     TRANSFER = "transfer"
 
 
-_OWN = frozenset({Right.VIEW, Right.STATS, Right.EDIT, Right.MANAGE})
+_OWNER_RIGHTS = frozenset({AccessRight.VIEW, AccessRight.STATS, AccessRight.EDIT, AccessRight.MANAGE})
 
-RIGHTS: dict[Relation, frozenset[Right]] = {
-    Relation.ADMIN: _OWN | {Right.TRANSFER},
-    Relation.PRIMARY: _OWN | {Right.TRANSFER},
-    Relation.CO_OWNER: _OWN,
-    Relation.RECIPIENT: frozenset({Right.VIEW, Right.STATS}),
-    Relation.SIGNED_IN: frozenset(),
-    Relation.STRANGER: frozenset(),
+RIGHTS: dict[AccessRelation, frozenset[AccessRight]] = {
+    AccessRelation.ADMIN: _OWNER_RIGHTS | {AccessRight.TRANSFER},
+    AccessRelation.PRIMARY: _OWNER_RIGHTS | {AccessRight.TRANSFER},
+    AccessRelation.CO_OWNER: _OWNER_RIGHTS,
+    AccessRelation.RECIPIENT: frozenset({AccessRight.VIEW, AccessRight.STATS}),
+    AccessRelation.SIGNED_IN: frozenset(),
+    AccessRelation.STRANGER: frozenset(),
 }
 
 
-def relation(user: User | None, *, primary: bool = False, co_owner: bool = False, recipient: bool = False) -> Relation:
+def get_relation(user: User | None, *, primary: bool = False, co_owner: bool = False, recipient: bool = False) -> AccessRelation:
     """The strongest way in which a person stands to an object."""
     if user is None:
-        return Relation.STRANGER
+        return AccessRelation.STRANGER
     if user.role == UserRole.ADMIN:
-        return Relation.ADMIN
+        return AccessRelation.ADMIN
     if primary:
-        return Relation.PRIMARY
+        return AccessRelation.PRIMARY
     if co_owner:
-        return Relation.CO_OWNER
-    return Relation.RECIPIENT if recipient else Relation.SIGNED_IN
+        return AccessRelation.CO_OWNER
+    return AccessRelation.RECIPIENT if recipient else AccessRelation.SIGNED_IN
 
 
-def allowed(who: Relation, right: Right) -> bool:
+def is_allowed(relation: AccessRelation, right: AccessRight) -> bool:
     """Return whether a relation allows this."""
-    return right in RIGHTS[who]
+    return right in RIGHTS[relation]

@@ -5,9 +5,12 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 from starlette.responses import StreamingResponse
 
-from refract.core.schema import Id
-from refract.identity import audit, keys, people, sessions
-from refract.identity.actors import AccountHolder, Parts, Reader, Writer
+from refract.core.schemas import Id
+from refract.identity import audit, keys, sessions, users
+from refract.identity.account_deletion import delete_account, export_account
+from refract.identity.authentication import clear_session_cookie
+from refract.identity.concurrency_limits import start_export
+from refract.identity.dependencies import AccountCaller, PersonalDataHooks, ReadCaller, WriteCaller
 from refract.identity.errors import (
     AdminScopeRefused,
     ExportLimitReached,
@@ -17,8 +20,7 @@ from refract.identity.errors import (
     ScopeTooWide,
     SessionNotFound,
 )
-from refract.identity.leaving import delete_account, export_account
-from refract.identity.parts import Leaving
+from refract.identity.personal_data import AccountDeletion
 from refract.identity.schemas import (
     KeyCreate,
     KeyList,
@@ -28,90 +30,88 @@ from refract.identity.schemas import (
     ProfilePatch,
     SessionList,
     SessionOut,
-    check_expiry,
-    chosen,
+    check_key_expiry,
+    get_chosen_preferences,
 )
-from refract.identity.shares import begin_export
-from refract.identity.visitors import clear_session_cookie
+from refract.web.dependencies import Rt, api_router
 from refract.web.problems import problems
-from refract.web.toolkit import Rt, api_router
 
-RevokedToo = Annotated[bool, Query(description="Keys that were revoked as well.")]
+IncludeRevoked = Annotated[bool, Query(description="Keys that were revoked as well.")]
 
-_DOCUMENT: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {"schema": {"type": "object"}}}}}
+_JSON_DOCUMENT: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {"schema": {"type": "object"}}}}}
 
 me_router = api_router("/me", "me")
 keys_router = api_router("/keys", "keys")
 
 
 @me_router.get("")
-async def read_me(actor: Reader) -> Me:
+async def read_me(actor: ReadCaller) -> Me:
     """Who I am."""
     return Me.model_validate(actor.user)
 
 
 @me_router.patch("")
-async def change_me(changes: ProfilePatch, actor: Writer, rt: Rt) -> Me:
+async def change_me(changes: ProfilePatch, actor: WriteCaller, rt: Rt) -> Me:
     """Change my profile and preferences."""
     async with rt.db.write() as session:
-        user = await people.change_profile(
-            session, actor.user.id, changes.model_dump(exclude_unset=True), chosen(changes.preferences), at=rt.clock.now()
+        user = await users.change_profile(
+            session, actor.user.id, changes.model_dump(exclude_unset=True), get_chosen_preferences(changes.preferences), at=rt.clock.now()
         )
         return Me.model_validate(user)
 
 
 @me_router.delete("", status_code=204, responses=problems(LastAdministrator))
-async def delete_me(actor: AccountHolder, rt: Rt, parts: Parts) -> Response:
+async def delete_me(actor: AccountCaller, rt: Rt, parts: PersonalDataHooks) -> Response:
     """Delete my account, at once and for good. Links that others own too pass to them, mine alone are deleted; clicks stay."""
     async with rt.db.write() as session:
-        await delete_account(session, rt, Leaving(actor.user), parts, by=actor.user)
+        await delete_account(session, rt, AccountDeletion(actor.user), parts, by=actor.user)
     response = Response(status_code=204)
     if actor.session is not None:
         clear_session_cookie(response, rt)
     return response
 
 
-@me_router.get("/export", response_class=StreamingResponse, responses=problems(ExportLimitReached) | _DOCUMENT)
-async def export_me(actor: Reader, rt: Rt, parts: Parts) -> StreamingResponse:
+@me_router.get("/export", response_class=StreamingResponse, responses=problems(ExportLimitReached) | _JSON_DOCUMENT)
+async def export_me(actor: ReadCaller, rt: Rt, parts: PersonalDataHooks) -> StreamingResponse:
     """Everything that is mine, as one JSON document: profile, keys, sessions, audit lines, and what every feature keeps."""
     pieces = export_account(rt, actor.user, parts)
     headers = {"Content-Disposition": 'attachment; filename="refract-export.json"'}
-    return StreamingResponse(await begin_export(rt, actor.user.id, pieces), media_type="application/json", headers=headers)
+    return StreamingResponse(await start_export(rt, actor.user.id, pieces), media_type="application/json", headers=headers)
 
 
 @me_router.get("/sessions")
-async def list_sessions(actor: AccountHolder, rt: Rt) -> SessionList:
+async def list_sessions(actor: AccountCaller, rt: Rt) -> SessionList:
     """The browsers I am signed in with."""
     async with rt.db.read() as session:
-        found = await sessions.sessions_of(session, rt, actor.user)
+        found = await sessions.list_sessions(session, rt, actor.user)
     here = actor.session.id if actor.session else None
     return SessionList(items=[SessionOut.model_validate(one).model_copy(update={"current": one.id == here}) for one in found])
 
 
 @me_router.delete("/sessions", status_code=204)
-async def end_all_other_sessions(actor: AccountHolder, rt: Rt) -> Response:
+async def end_all_other_sessions(actor: AccountCaller, rt: Rt) -> Response:
     """Sign out everywhere but here."""
     async with rt.db.write() as session:
         await sessions.end_other_sessions(session, actor.user, actor.session.id if actor.session else None)
-        await audit.note(session, rt, "sessions.ended", actor=actor.user)
+        await audit.record_event(session, rt, "sessions.ended", actor=actor.user)
     return Response(status_code=204)
 
 
 @me_router.delete("/sessions/{session_id}", status_code=204, responses=problems(SessionNotFound))
-async def end_session(session_id: Id, actor: AccountHolder, rt: Rt) -> Response:
+async def end_session(session_id: Id, actor: AccountCaller, rt: Rt) -> Response:
     """Sign one browser out."""
     async with rt.db.write() as session:
         await sessions.end_session_by_id(session, actor.user, session_id)
-        await audit.note(session, rt, "session.ended", actor=actor.user, target=str(session_id))
+        await audit.record_event(session, rt, "session.ended", actor=actor.user, target=str(session_id))
     return Response(status_code=204)
 
 
 @keys_router.get("")
-async def list_keys(actor: AccountHolder, rt: Rt, include_revoked: RevokedToo = False) -> KeyList:
+async def list_keys(actor: AccountCaller, rt: Rt, include_revoked: IncludeRevoked = False) -> KeyList:
     """My API keys, newest first."""
     async with rt.db.read() as session:
-        found = await keys.keys_of(session, actor.user, revoked_too=include_revoked)
-    return KeyList(items=[KeyOut.of(key, rt.clock.now()) for key in found])
+        found = await keys.list_keys(session, actor.user, include_revoked=include_revoked)
+    return KeyList(items=[KeyOut.from_key(key, rt.clock.now()) for key in found])
 
 
 @keys_router.post(
@@ -120,21 +120,23 @@ async def list_keys(actor: AccountHolder, rt: Rt, include_revoked: RevokedToo = 
     responses=problems(ScopeTooWide, AdminScopeRefused, KeyExpiryInvalid),
     openapi_extra={"x-secret-fields": ["key"]},
 )
-async def create_key(new: KeyCreate, actor: AccountHolder, rt: Rt) -> NewKey:
+async def create_key(new: KeyCreate, actor: AccountCaller, rt: Rt) -> NewKey:
     """Make an API key. The key itself is in this answer and never again."""
-    check_expiry(new.expires_at, rt.clock.now())
+    check_key_expiry(new.expires_at, rt.clock.now())
     async with rt.db.write() as session:
-        row, clear = await keys.create_key(session, rt, actor.user, new.name, new.scopes, expires_at=new.expires_at, parent=actor.parent)
-        await audit.note(session, rt, "key.created", actor=actor.user, target=row.key_prefix)
+        row, clear = await keys.create_key(
+            session, rt, actor.user, new.name, new.scopes, expires_at=new.expires_at, parent=actor.parent_key
+        )
+        await audit.record_event(session, rt, "key.created", actor=actor.user, target=row.key_prefix)
         return NewKey(**KeyOut.model_validate(row).model_dump(by_alias=False) | {"key_prefix": row.key_prefix}, key=clear)
 
 
 @keys_router.delete("/{key_id}", status_code=204, responses=problems(KeyNotFound))
-async def revoke_key(key_id: Id, actor: AccountHolder, rt: Rt) -> Response:
+async def revoke_key(key_id: Id, actor: AccountCaller, rt: Rt) -> Response:
     """Revoke a key and the keys it made: every process refuses them from now on."""
     async with rt.db.write() as session:
         for row in await keys.revoke_key(session, actor.user, key_id):
-            await audit.note(session, rt, "key.revoked", actor=actor.user, target=row.key_prefix)
+            await audit.record_event(session, rt, "key.revoked", actor=actor.user, target=row.key_prefix)
     return Response(status_code=204)
 
 

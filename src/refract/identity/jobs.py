@@ -7,32 +7,32 @@ from refract.core.runtime import Runtime
 from refract.identity import audit, sessions
 from refract.identity.payloads import LogRevocations
 from refract.identity.revocation_log import append_revocations
-from refract.jobs.payload import Payload
-from refract.jobs.registry import handles
-from refract.jobs.schedule import Every
+from refract.jobs.handlers import handles
+from refract.jobs.payload import JobPayload
+from refract.jobs.schedule import PeriodicJob
 from refract.limits.service import delete_idle_buckets
 from refract.web import idempotency
 
-BUCKETS_KEPT = timedelta(hours=2)
+BUCKET_RETENTION = timedelta(hours=2)
 """A bucket is full again after an hour, so deleting it changes nothing."""
 
 
-class ForgetOld(Payload):
+class DeleteExpiredRecords(JobPayload):
     """Remove what no longer means anything."""
 
     kind: ClassVar[str] = "identity.forget_old"
 
 
-@handles(ForgetOld)
-async def forget_old(rt: Runtime, _job: ForgetOld) -> None:
+@handles(DeleteExpiredRecords)
+async def delete_expired_records(rt: Runtime, _job: DeleteExpiredRecords) -> None:
     now = rt.clock.now()
     async with rt.db.write() as session:
-        await sessions.forget_old(session, rt)
+        await sessions.delete_expired_sessions(session, rt)
     async with rt.db.write() as session:
-        await audit.forget_old(session, rt)
+        await audit.delete_old_entries(session, rt)
     async with rt.db.write() as session:
-        await idempotency.forget_old(session, now)
-        await delete_idle_buckets(session, now - BUCKETS_KEPT)
+        await idempotency.delete_expired_responses(session, now)
+        await delete_idle_buckets(session, now - BUCKET_RETENTION)
     await rt.db.checkpoint()
 
 
@@ -41,8 +41,8 @@ async def log_revocations(rt: Runtime, _job: LogRevocations) -> None:
     await append_revocations(rt)
 
 
-HANDLERS = (forget_old, log_revocations)
+HANDLERS = (delete_expired_records, log_revocations)
 PERIODIC = (
-    Every(ForgetOld(), daily=time(3, 0)),
-    Every(LogRevocations(), daily=time(2, 50)),  # whatever was revoked without a line in the audit log
+    PeriodicJob(DeleteExpiredRecords(), daily=time(3, 0)),
+    PeriodicJob(LogRevocations(), daily=time(2, 50)),  # whatever was revoked without a line in the audit log
 )

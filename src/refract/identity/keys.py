@@ -10,44 +10,44 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import select, update
 
-from refract.core.db import ReadSession, WriteSession
-from refract.core.ids import ALPHABET, encode
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.ids import ALPHABET, encode_base62
 from refract.core.runtime import Runtime
-from refract.core.secrets import digest
+from refract.core.secrets import hash_credential
 from refract.identity.errors import AdminScopeRefused, BadCredentials, KeyExpired, KeyNotFound, ScopeTooWide
 from refract.identity.models import ApiKey, KeyStatus, Scope, User, UserRole, UserStatus
 
-PREFIX = "refract_"
-SHOWN = 16
-_BODY = 32
-_CHECK = 6
-_SHAPE = re.compile(rf"^{PREFIX}[0-9A-Za-z]{{{_BODY + _CHECK}}}$")
+KEY_PREFIX = "refract_"
+SHOWN_PREFIX_LENGTH = 16
+_BODY_LENGTH = 32
+_CHECKSUM_LENGTH = 6
+_SHAPE = re.compile(rf"^{KEY_PREFIX}[0-9A-Za-z]{{{_BODY_LENGTH + _CHECKSUM_LENGTH}}}$")
 DEFAULT_SCOPES = (Scope.READ, Scope.WRITE)
-REMINDER = timedelta(days=14)
+EXPIRY_REMINDER = timedelta(days=14)
 """How long before its end a key is pointed out in lists."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parent:
+class ParentKey:
     """The key that asks for a new one, with the scopes it may pass on."""
 
     key_id: int
     scopes: frozenset[Scope]
 
 
-def make_key() -> str:
+def generate_key() -> str:
     """`refract_`, 190 random bits, and a checksum by which scanners and we tell a key from a look-alike."""
-    body = "".join(secrets.choice(ALPHABET) for _ in range(_BODY))
-    return f"{PREFIX}{body}{_checksum(body)}"
+    body = "".join(secrets.choice(ALPHABET) for _ in range(_BODY_LENGTH))
+    return f"{KEY_PREFIX}{body}{_compute_checksum(body)}"
 
 
-def looks_like_key(text: str) -> bool:
+def is_key_shaped(text: str) -> bool:
     """Whether asking the database is worth it."""
-    return bool(_SHAPE.match(text)) and text[-_CHECK:] == _checksum(text[len(PREFIX) : -_CHECK])
+    return bool(_SHAPE.match(text)) and text[-_CHECKSUM_LENGTH:] == _compute_checksum(text[len(KEY_PREFIX) : -_CHECKSUM_LENGTH])
 
 
-def _checksum(body: str) -> str:
-    return encode(zlib.crc32(body.encode())).rjust(_CHECK, "0")
+def _compute_checksum(body: str) -> str:
+    return encode_base62(zlib.crc32(body.encode())).rjust(_CHECKSUM_LENGTH, "0")
 
 
 async def create_key(
@@ -58,7 +58,7 @@ async def create_key(
     scopes: list[Scope],
     *,
     expires_at: datetime | None = None,
-    parent: Parent | None = None,
+    parent: ParentKey | None = None,
 ) -> tuple[ApiKey, str]:
     """Create a key; return its row and its only appearance in the clear.
 
@@ -71,13 +71,13 @@ async def create_key(
         if scope == Scope.ADMIN and user.role != UserRole.ADMIN:
             raise AdminScopeRefused
     if parent is not None:
-        expires_at = await _bound_by_parent(session, rt, user, parent, expires_at)
-    clear = make_key()
+        expires_at = await _limit_to_parent(session, rt, user, parent, expires_at)
+    clear = generate_key()
     row = ApiKey(
         id=rt.ids.next_id(),
         user_id=user.id,
-        key_hash=digest(clear),
-        key_prefix=clear[:SHOWN],
+        key_hash=hash_credential(clear),
+        key_prefix=clear[:SHOWN_PREFIX_LENGTH],
         name=name,
         scopes=[str(scope) for scope in wanted],
         status=KeyStatus.ACTIVE,
@@ -91,7 +91,9 @@ async def create_key(
     return row, clear
 
 
-async def _bound_by_parent(session: WriteSession, rt: Runtime, user: User, parent: Parent, expires_at: datetime | None) -> datetime | None:
+async def _limit_to_parent(
+    session: WriteSession, rt: Runtime, user: User, parent: ParentKey, expires_at: datetime | None
+) -> datetime | None:
     """Return when the child ends. The lock on the person makes a revocation find the child, or stops it."""
     await session.get_one(User, user.id, with_for_update=True)
     row = await session.get(ApiKey, parent.key_id, populate_existing=True)
@@ -100,17 +102,17 @@ async def _bound_by_parent(session: WriteSession, rt: Runtime, user: User, paren
     return min((end for end in (expires_at, row.expires_at) if end is not None), default=None)
 
 
-async def find_by_key(session: ReadSession, clear: str, at: datetime) -> tuple[ApiKey, User] | None:
+async def find_key(session: ReadSession, clear: str, at: datetime) -> tuple[ApiKey, User] | None:
     """Return the active key of an active person with that person, or None. Raises `KeyExpired`.
 
     The database is asked each time: a revoked key is refused at once, everywhere.
     """
-    if not looks_like_key(clear):
+    if not is_key_shaped(clear):
         return None
     found = await session.execute(
         select(ApiKey, User)
         .join(User, User.id == ApiKey.user_id)
-        .where(ApiKey.key_hash == digest(clear), ApiKey.status == KeyStatus.ACTIVE, User.status == UserStatus.ACTIVE)
+        .where(ApiKey.key_hash == hash_credential(clear), ApiKey.status == KeyStatus.ACTIVE, User.status == UserStatus.ACTIVE)
     )
     row = found.one_or_none()
     if row is not None and row[0].status_at(at) == KeyStatus.EXPIRED:
@@ -118,14 +120,14 @@ async def find_by_key(session: ReadSession, clear: str, at: datetime) -> tuple[A
     return None if row is None else (row[0], row[1])
 
 
-def is_ending_soon(key: ApiKey, at: datetime) -> bool:
+def is_expiring_soon(key: ApiKey, at: datetime) -> bool:
     """Return whether a key that still works ends within the time of the reminder."""
-    return key.status_at(at) == KeyStatus.ACTIVE and key.expires_at is not None and key.expires_at - at <= REMINDER
+    return key.status_at(at) == KeyStatus.ACTIVE and key.expires_at is not None and key.expires_at - at <= EXPIRY_REMINDER
 
 
-async def keys_of(session: ReadSession, user: User, *, revoked_too: bool = False) -> list[ApiKey]:
+async def list_keys(session: ReadSession, user: User, *, include_revoked: bool = False) -> list[ApiKey]:
     """Newest first."""
-    statuses = [KeyStatus.ACTIVE, KeyStatus.REVOKED] if revoked_too else [KeyStatus.ACTIVE]
+    statuses = [KeyStatus.ACTIVE, KeyStatus.REVOKED] if include_revoked else [KeyStatus.ACTIVE]
     wanted = select(ApiKey).where(ApiKey.user_id == user.id, ApiKey.status.in_(statuses))
     return list(await session.scalars(wanted.order_by(ApiKey.created_at.desc(), ApiKey.id.desc())))
 
@@ -136,7 +138,7 @@ async def revoke_key(session: WriteSession, user: User, key_id: int) -> list[Api
     Revoking twice is harmless; another person's key looks absent.
     """
     await session.get_one(User, user.id, with_for_update=True)
-    family = _descendants(await session.scalars(select(ApiKey).where(ApiKey.user_id == user.id).order_by(ApiKey.id)), key_id)
+    family = _find_descendants(await session.scalars(select(ApiKey).where(ApiKey.user_id == user.id).order_by(ApiKey.id)), key_id)
     if not family:
         raise KeyNotFound
     revoked = [row for row in family if row.status != KeyStatus.REVOKED]
@@ -146,7 +148,7 @@ async def revoke_key(session: WriteSession, user: User, key_id: int) -> list[Api
     return revoked
 
 
-def _descendants(rows: Iterable[ApiKey], key_id: int) -> list[ApiKey]:
+def _find_descendants(rows: Iterable[ApiKey], key_id: int) -> list[ApiKey]:
     children: dict[int | None, list[ApiKey]] = defaultdict(list)
     family: list[ApiKey] = []
     for row in rows:
@@ -159,7 +161,7 @@ def _descendants(rows: Iterable[ApiKey], key_id: int) -> list[ApiKey]:
 
 
 @dataclass(slots=True)
-class Usage:
+class KeyUsageRecord:
     """How a key was used since the last time that was written down."""
 
     requests: int
@@ -167,7 +169,7 @@ class Usage:
     network: str | None = None
 
 
-async def note_usage(session: WriteSession, used: dict[int, Usage]) -> None:
+async def record_key_usage(session: WriteSession, used: dict[int, KeyUsageRecord]) -> None:
     """Add what was counted in memory, by key id."""
     for key_id, usage in sorted(used.items()):
         values = {"usage_count": ApiKey.usage_count + usage.requests, "last_used_at": usage.last_at}

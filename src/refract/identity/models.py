@@ -16,12 +16,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.types import TABLE_OPTIONS, Model, text_key
+from refract.core.db.types import TABLE_OPTIONS, Model, text_key
 
 LOCAL_ISSUER = "local"
 """The issuer of accounts that sign in by one-time links from the terminal."""
 
-UNNAMED = "Unnamed"
+UNNAMED_USER = "Unnamed"
 """Shown in place of a name that the provider has not told and the user has not chosen."""
 
 _ADDRESS = re.compile(r"\s*\S+@\S+\s*")
@@ -38,7 +38,7 @@ class UserRole(StrEnum):
     ADMIN = "admin"
 
 
-class Plan(StrEnum):
+class UserPlan(StrEnum):
     FREE = "free"
     PRO = "pro"
 
@@ -83,7 +83,7 @@ class User(Model):
     avatar_url: Mapped[str | None] = mapped_column(String(2048))
     bio: Mapped[str | None] = mapped_column(String(200))
     preferences: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
-    plan: Mapped[str] = mapped_column(String(20), default=Plan.FREE)
+    plan: Mapped[str] = mapped_column(String(20), default=UserPlan.FREE)
     role: Mapped[str] = mapped_column(String(20), default=UserRole.USER)
     status: Mapped[str] = mapped_column(String(20), default=UserStatus.ACTIVE)
     held_at: Mapped[datetime | None]  # since when links and lists of this (suspended) person are on hold
@@ -97,9 +97,9 @@ class User(Model):
         return self.nickname or ("" if _ADDRESS.fullmatch(self.display_name) else self.display_name)
 
     @property
-    def shown_name(self) -> str:
+    def public_name(self) -> str:
         """Return a name that everyone signed in may read: never an email address."""
-        return self.chosen_name or UNNAMED
+        return self.chosen_name or UNNAMED_USER
 
 
 class ApiKey(Model):

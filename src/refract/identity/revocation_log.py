@@ -15,9 +15,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from sqlalchemy import select
 
-from refract.core.db import ReadSession
+from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.models import AccountTombstone, ApiKey, AuditEntry, KeyStatus, User, UserRole, UserStatus
 
 LOG_NAME: Final = "revocations.jsonl"
@@ -29,7 +29,7 @@ REVOKING_ACTIONS: Final = frozenset({"key.revoked", _STATUS_ACTION, _ROLE_ACTION
 """Lines of the audit log after which the list is brought up to date."""
 
 Subject = Literal["key", "person", "ban", "role"]
-State = Literal["revoked", "suspended", "active", "deleted", "barred", "allowed", "demoted", "promoted"]
+RevocationState = Literal["revoked", "suspended", "active", "deleted", "barred", "allowed", "demoted", "promoted"]
 _FINAL: Final = frozenset({"revoked", "deleted", "allowed"})
 _Key = tuple[Subject, int]
 
@@ -42,7 +42,7 @@ class Revocation(NamedTuple):
 
     subject: Subject
     id: int
-    state: State
+    state: RevocationState
     heir: int | None = None
     digest: str | None = None
     at: str = ""
@@ -56,11 +56,11 @@ class Revocation(NamedTuple):
         return datetime.fromisoformat(self.at)
 
 
-def log_path(settings: Settings) -> Path:
+def get_log_path(settings: Settings) -> Path:
     return settings.effective_archive_dir / LOG_NAME
 
 
-def read_log(*paths: Path) -> dict[_Key, Revocation]:
+def read_revocations(*paths: Path) -> dict[_Key, Revocation]:
     """Return the last state of each subject in the lists; a line that was cut off is no line."""
     found: dict[_Key, Revocation] = {}
     for entry in sorted((entry for path in paths for entry in _read_lines(path)), key=lambda entry: entry.moment):
@@ -84,25 +84,25 @@ async def append_revocations(rt: Runtime) -> int:
     async with rt.db.read() as session:
         audited = await _read_audit(session)
         revoked = [entry async for entry in _revoked(session, audited)]
-    path = log_path(rt.settings)
+    path = get_log_path(rt.settings)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "rb+", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # two workers must not both add a line
-        news = list(_news(read_log(path), revoked, _lifted(audited)))
+        news = list(_iter_new_entries(read_revocations(path), revoked, _lifted(audited)))
         at = rt.clock.now().isoformat()
         lines = [json.dumps(entry._replace(at=at)._asdict()) for entry in news]
-        file.write(_tail(file) + "".join(f"{line}\n" for line in lines).encode())
+        file.write(_get_missing_newline(file) + "".join(f"{line}\n" for line in lines).encode())
         os.fsync(file.fileno())
     return len(news)
 
 
-def _tail(file: Any) -> bytes:
+def _get_missing_newline(file: Any) -> bytes:
     """Return the newline that a writer killed in the middle of a line did not write."""
     size = file.seek(0, os.SEEK_END)
     return b"\n" if size and os.pread(file.fileno(), 1, size - 1) != b"\n" else b""
 
 
-def _news(known: dict[_Key, Revocation], revoked: Iterable[Revocation], lifted: Iterable[Revocation]) -> Iterator[Revocation]:
+def _iter_new_entries(known: dict[_Key, Revocation], revoked: Iterable[Revocation], lifted: Iterable[Revocation]) -> Iterator[Revocation]:
     for entry in revoked:
         before = known.get(entry.key)
         if before is None or (before.state != entry.state and before.state not in _FINAL):

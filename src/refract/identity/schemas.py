@@ -7,42 +7,42 @@ from zoneinfo import available_timezones
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
 from refract.core.errors import FieldError
-from refract.core.schema import Id, Input, Output
+from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.core.urls import BadUrl, parse_web_url
 from refract.identity.errors import KeyExpiryInvalid
 from refract.identity.models import ApiKey, Scope
 
 
-def _time_zone(name: str) -> str:
+def _check_time_zone(name: str) -> str:
     if name not in available_timezones():
         problem = f'"{name}" is not a time zone: use a name such as Europe/Berlin'
         raise ValueError(problem)
     return name
 
 
-def _web_address(text: str) -> str:
+def _check_web_url(text: str) -> str:
     try:
         return parse_web_url(text).href
     except BadUrl as wrong:
         raise ValueError(str(wrong)) from wrong
 
 
-MAX_KEY_LIFE = timedelta(days=3653)
-Named = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+MAX_KEY_LIFETIME = timedelta(days=3653)
+KeyName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 
 
-class PreferencesPatch(Input):
+class PreferencesPatch(InputSchema):
     """What a person may choose; absent means unchanged."""
 
     language: Literal["en", "zh"] | None = None
-    time_zone: Annotated[str, AfterValidator(_time_zone), Field(max_length=64, examples=["Europe/Berlin"])] | None = None
+    time_zone: Annotated[str, AfterValidator(_check_time_zone), Field(max_length=64, examples=["Europe/Berlin"])] | None = None
     suggestions: bool | None = None
     auto_confirm: (
         Annotated[float, Field(ge=0.5, le=1, description="File items by themselves from this confidence on; null never does.")] | None
     ) = None
 
 
-class Preferences(Output):
+class Preferences(OutputSchema):
     """How the assistant should behave for this person."""
 
     model_config = ConfigDict(extra="ignore")
@@ -53,11 +53,13 @@ class Preferences(Output):
     auto_confirm: float | None = None
 
 
-class ProfilePatch(Input):
+class ProfilePatch(InputSchema):
     """Absent means unchanged, null clears."""
 
     nickname: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40), Field(examples=["Ada"])] | None = None
-    avatar_url: Annotated[str, AfterValidator(_web_address), Field(max_length=2048, examples=["https://example.com/ada.png"])] | None = None
+    avatar_url: Annotated[str, AfterValidator(_check_web_url), Field(max_length=2048, examples=["https://example.com/ada.png"])] | None = (
+        None
+    )
     bio: Annotated[str, StringConstraints(max_length=200), Field(examples=["I collect links about engines."])] | None = None
     preferences: PreferencesPatch | None = None
 
@@ -75,7 +77,7 @@ class ProfileForm(BaseModel):
     """A confidence, or `never`; absent leaves the choice as it is."""
 
 
-class Me(Output):
+class Me(OutputSchema):
     """The person who asks."""
 
     id: Id
@@ -89,10 +91,10 @@ class Me(Output):
     role: Literal["user", "admin"]
 
 
-class KeyCreate(Input):
+class KeyCreate(InputSchema):
     """A new API key."""
 
-    name: Named = Field(examples=["Blog automation"])
+    name: KeyName = Field(examples=["Blog automation"])
     scopes: Annotated[list[Scope], Field(max_length=len(Scope))] = Field(default_factory=lambda: [Scope.READ, Scope.WRITE])
     expires_at: AwareDatetime | None = Field(
         default=None,
@@ -101,13 +103,13 @@ class KeyCreate(Input):
     )
 
 
-def check_expiry(ends: datetime | None, now: datetime) -> None:
+def check_key_expiry(ends: datetime | None, now: datetime) -> None:
     """Raise `KeyExpiryInvalid` for an end that has passed or lies beyond ten years."""
-    if ends is not None and not now < ends <= now + MAX_KEY_LIFE:
+    if ends is not None and not now < ends <= now + MAX_KEY_LIFETIME:
         raise KeyExpiryInvalid(errors=[FieldError("expires_at", "must be in the future, at most ten years ahead")])
 
 
-class KeyOut(Output):
+class KeyOut(OutputSchema):
     """An API key, without the key."""
 
     id: Id
@@ -125,7 +127,7 @@ class KeyOut(Output):
     usage_count: int
 
     @classmethod
-    def of(cls, key: ApiKey, at: datetime) -> Self:
+    def from_key(cls, key: ApiKey, at: datetime) -> Self:
         """Return a key as it stands at a given time."""
         return cls.model_validate(key).model_copy(update={"status": key.status_at(at)})
 
@@ -138,14 +140,14 @@ class NewKey(KeyOut):
     )
 
 
-class KeyList(Output):
+class KeyList(OutputSchema):
     """API keys, all in one page."""
 
     items: list[KeyOut]
     next_cursor: str | None = None
 
 
-class SessionOut(Output):
+class SessionOut(OutputSchema):
     """A browser that is signed in."""
 
     id: Id
@@ -156,14 +158,14 @@ class SessionOut(Output):
     current: bool = False
 
 
-class SessionList(Output):
+class SessionList(OutputSchema):
     """Signed-in browsers, all in one page."""
 
     items: list[SessionOut]
     next_cursor: str | None = None
 
 
-def chosen(patch: PreferencesPatch | None) -> dict[str, Any]:
+def get_chosen_preferences(patch: PreferencesPatch | None) -> dict[str, Any]:
     """What a patch names. Null is as good as absent, but for the one choice that can be none."""
     named = {} if patch is None else patch.model_dump(exclude_unset=True)
     return {name: value for name, value in named.items() if value is not None or name == "auto_confirm"}

@@ -5,41 +5,45 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, CursorResult, and_, delete, or_, select, update
 
-from refract.core.db import ReadSession, WriteSession
+from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
-from refract.core.secrets import digest
+from refract.core.secrets import hash_credential
 from refract.identity import audit
 from refract.identity.errors import SessionNotFound, SigninLinkSpent
 from refract.identity.models import LOCAL_ISSUER, BrowserSession, SigninLink, SpentToken, User, UserStatus
 from refract.jobs.queue import insert_new
 
-LINK_HOURS = 1
-SEEN_EVERY = timedelta(minutes=10)
-MAX_AGE = timedelta(days=90)
+SIGNIN_LINK_HOURS = 1
+LAST_SEEN_INTERVAL = timedelta(minutes=10)
+MAX_SESSION_AGE = timedelta(days=90)
 
 
-async def make_signin_link(session: WriteSession, rt: Runtime, user: User) -> str:
+async def create_signin_link(session: WriteSession, rt: Runtime, user: User) -> str:
     """The address of a one-time sign-in; only its digest is kept."""
     token = secrets.token_urlsafe(32)
     now = rt.clock.now()
     session.add(
         SigninLink(
-            id=rt.ids.next_id(), user_id=user.id, token_hash=digest(token), created_at=now, expires_at=now + timedelta(hours=LINK_HOURS)
+            id=rt.ids.next_id(),
+            user_id=user.id,
+            token_hash=hash_credential(token),
+            created_at=now,
+            expires_at=now + timedelta(hours=SIGNIN_LINK_HOURS),
         )
     )
-    await audit.note(session, rt, "signin_link.made", target=str(user.id))
+    await audit.record_event(session, rt, "signin_link.made", target=str(user.id))
     await session.flush()
     return f"{rt.settings.public_url}/auth/sign-in/{token}"
 
 
-async def peek_signin_link(session: ReadSession, rt: Runtime, token: str) -> User | None:
+async def find_signin_link_user(session: ReadSession, rt: Runtime, token: str) -> User | None:
     """Whom a link would sign in; looking does not use it up, so a link preview cannot spend it."""
     now = rt.clock.now()
     return await session.scalar(
         select(User)
         .join(SigninLink, SigninLink.user_id == User.id)
         .where(
-            SigninLink.token_hash == digest(token),
+            SigninLink.token_hash == hash_credential(token),
             SigninLink.used_at.is_(None),
             SigninLink.expires_at > now,
             User.status == UserStatus.ACTIVE,
@@ -47,24 +51,26 @@ async def peek_signin_link(session: ReadSession, rt: Runtime, token: str) -> Use
     )
 
 
-async def spend_signin_link(session: WriteSession, rt: Runtime, token: str) -> User:
+async def use_signin_link(session: WriteSession, rt: Runtime, token: str) -> User:
     """Use a link up. Of two at once, one gets in."""
     now = rt.clock.now()
-    unused = update(SigninLink).where(SigninLink.token_hash == digest(token), SigninLink.used_at.is_(None), SigninLink.expires_at > now)
+    unused = update(SigninLink).where(
+        SigninLink.token_hash == hash_credential(token), SigninLink.used_at.is_(None), SigninLink.expires_at > now
+    )
     spent = await session.execute(unused.values(used_at=now))
     if not isinstance(spent, CursorResult) or spent.rowcount != 1:
         raise SigninLinkSpent
     user = await session.scalar(
         select(User)
         .join(SigninLink, SigninLink.user_id == User.id)
-        .where(SigninLink.token_hash == digest(token), User.status == UserStatus.ACTIVE)
+        .where(SigninLink.token_hash == hash_credential(token), User.status == UserStatus.ACTIVE)
     )
     if user is None:
         raise SigninLinkSpent
     return user
 
 
-async def begin_session(session: WriteSession, rt: Runtime, user: User, agent: str, *, sid: str | None = None) -> str:
+async def create_session(session: WriteSession, rt: Runtime, user: User, agent: str, *, sid: str | None = None) -> str:
     """Begin a session with a new token, whatever the browser had before; return the cookie's value.
 
     `sid` is the provider's own name for its session, by which it may end ours.
@@ -75,11 +81,11 @@ async def begin_session(session: WriteSession, rt: Runtime, user: User, agent: s
         BrowserSession(
             id=rt.ids.next_id(),
             user_id=user.id,
-            token_hash=digest(token),
+            token_hash=hash_credential(token),
             agent=agent[:200],
             created_at=now,
             last_seen_at=now,
-            expires_at=_end(rt, user, now),
+            expires_at=_get_session_end(rt, user, now),
             sid=sid,
         )
     )
@@ -87,17 +93,17 @@ async def begin_session(session: WriteSession, rt: Runtime, user: User, agent: s
     return token
 
 
-def _end(rt: Runtime, user: User, created_at: datetime) -> datetime:
+def _get_session_end(rt: Runtime, user: User, created_at: datetime) -> datetime:
     """Return when a session that is used now would end if it were not used again."""
-    return min(rt.clock.now() + timedelta(days=rt.settings.session_days), created_at + _max_age(rt, user))
+    return min(rt.clock.now() + timedelta(days=rt.settings.session_days), created_at + _get_max_age(rt, user))
 
 
-def _max_age(rt: Runtime, user: User) -> timedelta:
+def _get_max_age(rt: Runtime, user: User) -> timedelta:
     """A provider is asked again after some days, since people leave there and not here."""
-    return MAX_AGE if user.issuer == LOCAL_ISSUER else timedelta(days=rt.settings.session_max_days)
+    return MAX_SESSION_AGE if user.issuer == LOCAL_ISSUER else timedelta(days=rt.settings.session_max_days)
 
 
-def is_live(rt: Runtime, at: datetime) -> ColumnElement[bool]:
+def build_live_condition(rt: Runtime, at: datetime) -> ColumnElement[bool]:
     """Return the condition for sessions that let somebody in, for a query that joins their person.
 
     What an earlier release, or an earlier setting, promised is bounded by the setting of today.
@@ -110,27 +116,27 @@ async def find_session(session: ReadSession, rt: Runtime, token: str) -> tuple[B
     found = await session.execute(
         select(BrowserSession, User)
         .join(User, User.id == BrowserSession.user_id)
-        .where(BrowserSession.token_hash == digest(token), is_live(rt, rt.clock.now()))
+        .where(BrowserSession.token_hash == hash_credential(token), build_live_condition(rt, rt.clock.now()))
     )
     row = found.one_or_none()
     return None if row is None else (row[0], row[1])
 
 
-async def keep_alive(session: WriteSession, rt: Runtime, user: User, seen: BrowserSession) -> None:
+async def extend_session(session: WriteSession, rt: Runtime, user: User, seen: BrowserSession) -> None:
     """Push the end of a session that is in use, at most every ten minutes."""
-    ends = _end(rt, user, seen.created_at)
+    ends = _get_session_end(rt, user, seen.created_at)
     await session.execute(update(BrowserSession).where(BrowserSession.id == seen.id).values(last_seen_at=rt.clock.now(), expires_at=ends))
 
 
-async def sessions_of(session: ReadSession, rt: Runtime, user: User) -> list[BrowserSession]:
+async def list_sessions(session: ReadSession, rt: Runtime, user: User) -> list[BrowserSession]:
     """Newest first."""
     mine = select(BrowserSession).join(User, User.id == BrowserSession.user_id).where(BrowserSession.user_id == user.id)
-    wanted = mine.where(is_live(rt, rt.clock.now()))
+    wanted = mine.where(build_live_condition(rt, rt.clock.now()))
     return list(await session.scalars(wanted.order_by(BrowserSession.created_at.desc(), BrowserSession.id.desc())))
 
 
 async def end_session(session: WriteSession, token: str) -> None:
-    await session.execute(delete(BrowserSession).where(BrowserSession.token_hash == digest(token)))
+    await session.execute(delete(BrowserSession).where(BrowserSession.token_hash == hash_credential(token)))
 
 
 async def end_session_by_id(session: WriteSession, user: User, session_id: int) -> None:
@@ -155,9 +161,9 @@ async def end_provider_sessions(session: WriteSession, issuer: str, *, subject: 
     return result.rowcount if isinstance(result, CursorResult) else 0
 
 
-async def spend(session: WriteSession, token: str, *, until: datetime) -> bool:
+async def spend_token(session: WriteSession, token: str, *, until: datetime) -> bool:
     """Use something up that counts once; return False when it was used before. The unique key decides."""
-    return await insert_new(session, SpentToken, {"digest": digest(token), "expires_at": until})
+    return await insert_new(session, SpentToken, {"digest": hash_credential(token), "expires_at": until})
 
 
 async def end_other_sessions(session: WriteSession, user: User, kept_id: int | None) -> None:
@@ -165,7 +171,7 @@ async def end_other_sessions(session: WriteSession, user: User, kept_id: int | N
     await session.execute(ended if kept_id is None else ended.where(BrowserSession.id != kept_id))
 
 
-async def forget_old(session: WriteSession, rt: Runtime) -> None:
+async def delete_expired_sessions(session: WriteSession, rt: Runtime) -> None:
     """Remove what can no longer sign anybody in."""
     now = rt.clock.now()
     await session.execute(delete(BrowserSession).where(BrowserSession.expires_at < now))

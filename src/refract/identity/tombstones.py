@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from sqlalchemy import delete, func, select
 
-from refract.core.db import ReadSession, WriteSession
-from refract.core.page import Cursors, Page, after
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.pagination import CursorCodec, Page, build_after_clause
 from refract.core.runtime import Runtime
 from refract.identity.errors import AccountBarred, BarredNotFound
 from refract.identity.models import LOCAL_ISSUER, AccountTombstone, User
@@ -16,21 +16,21 @@ from refract.identity.models import LOCAL_ISSUER, AccountTombstone, User
 REFERENCE_LENGTH = 12
 
 
-def reference_of(tombstone: AccountTombstone) -> str:
+def get_reference(tombstone: AccountTombstone) -> str:
     """Return what a person who is refused can tell an administrator, to be found by."""
     return tombstone.digest[:REFERENCE_LENGTH]
 
 
-async def add(session: WriteSession, rt: Runtime, user: User) -> None:
+async def add_tombstone(session: WriteSession, rt: Runtime, user: User) -> None:
     """Bar the provider's account behind `user`. Accounts of the terminal are made by the operator alone."""
     if user.issuer == LOCAL_ISSUER:
         return
-    await bar_digest(session, rt, user.id, _digest(rt, user.issuer, user.subject))
+    await bar_digest(session, rt, user.id, _compute_digest(rt, user.issuer, user.subject))
 
 
 async def bar_digest(session: WriteSession, rt: Runtime, user_id: int, digest: str) -> None:
     """Bar whom `digest` stands for, if they are not barred yet."""
-    if await _find(session, digest) is None:
+    if await _find_by_digest(session, digest) is None:
         session.add(AccountTombstone(id=rt.ids.next_id(), digest=digest, user_id=user_id, created_at=rt.clock.now()))
         await session.flush()
 
@@ -45,20 +45,20 @@ async def count_tombstones(session: ReadSession) -> int:
     return await session.scalar(select(func.count()).select_from(AccountTombstone)) or 0
 
 
-async def check(session: ReadSession, rt: Runtime, issuer: str, subject: str) -> None:
+async def check_not_barred(session: ReadSession, rt: Runtime, issuer: str, subject: str) -> None:
     """Raise `AccountBarred` for somebody whose account was deleted here."""
-    tombstone = await _find(session, _digest(rt, issuer, subject))
+    tombstone = await _find_by_digest(session, _compute_digest(rt, issuer, subject))
     if tombstone is not None:
-        raise AccountBarred(reference=reference_of(tombstone))
+        raise AccountBarred(reference=get_reference(tombstone))
 
 
-async def list_tombstones(session: ReadSession, cursors: Cursors, *, limit: int, cursor: str | None) -> Page[AccountTombstone]:
+async def list_tombstones(session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None) -> Page[AccountTombstone]:
     """Return those who are barred, newest first."""
     question = ["barred"]
     wanted = select(AccountTombstone).order_by(AccountTombstone.id.desc()).limit(limit + 1)
     if cursor:
-        wanted = wanted.where(after([AccountTombstone.id], cursors.read(question, cursor), descending=True))
-    return cursors.page(question, list(await session.scalars(wanted)), limit, lambda row: (row.id,))
+        wanted = wanted.where(build_after_clause([AccountTombstone.id], cursors.decode(question, cursor), descending=True))
+    return cursors.build_page(question, list(await session.scalars(wanted)), limit, lambda row: (row.id,))
 
 
 async def find_by_reference(session: ReadSession, reference: str) -> AccountTombstone:
@@ -72,7 +72,7 @@ async def find_by_reference(session: ReadSession, reference: str) -> AccountTomb
     return rows[0]
 
 
-async def remove(session: WriteSession, tombstone_id: int) -> AccountTombstone:
+async def remove_tombstone(session: WriteSession, tombstone_id: int) -> AccountTombstone:
     """Let somebody sign up again. Raises `BarredNotFound`."""
     tombstone = await session.get(AccountTombstone, tombstone_id, with_for_update=True)
     if tombstone is None:
@@ -82,9 +82,9 @@ async def remove(session: WriteSession, tombstone_id: int) -> AccountTombstone:
     return tombstone
 
 
-def _digest(rt: Runtime, issuer: str, subject: str) -> str:
+def _compute_digest(rt: Runtime, issuer: str, subject: str) -> str:
     return rt.secret.sign("tombstone", f"{issuer}\n{subject}".encode(), size=32).hex()
 
 
-async def _find(session: ReadSession, digest: str) -> AccountTombstone | None:
+async def _find_by_digest(session: ReadSession, digest: str) -> AccountTombstone | None:
     return await session.scalar(select(AccountTombstone).where(AccountTombstone.digest == digest))

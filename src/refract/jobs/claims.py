@@ -14,79 +14,81 @@ from typing import Any
 
 from sqlalchemy import case, select, text, update
 
-from refract.core.db import ReadSession, WriteSession
+from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
-from refract.jobs.models import MAINTENANCE, WAITING, Job, JobStatus
-from refract.jobs.payload import Claim
-from refract.jobs.queue import now
+from refract.jobs.models import MAINTENANCE_SHARE, WAITING_STATUSES, Job, JobStatus
+from refract.jobs.payload import JobClaim
+from refract.jobs.queue import get_database_time
 
 _BY_SHARE = "FORCE INDEX (ix_jobs_status_share_run_at_id)"
 """MariaDB would go through the whole queue by time to find a person's oldest job, and lock what it passes."""
 
 
 @dataclass(slots=True)
-class Turn:
+class ShareCursor:
     """The share that a worker served last."""
 
-    share: int = MAINTENANCE
+    share: int = MAINTENANCE_SHARE
 
 
-async def due_in(session: ReadSession, rt: Runtime, kinds: Sequence[str], *, maintenance_only: bool = False) -> float | None:
+async def get_seconds_until_due(session: ReadSession, rt: Runtime, kinds: Sequence[str], *, maintenance_only: bool = False) -> float | None:
     """Return the seconds until the next job of these kinds may be claimed; zero or less means now, None that none is waiting.
 
     This only looks, so that an idle worker never takes SQLite's one write lock.
     """
     earliest = []
-    for status in WAITING:
+    for status in WAITING_STATUSES:
         first = select(Job.run_at).where(Job.status == status, Job.kind.in_(kinds))
         if maintenance_only:
-            first = first.where(Job.share == MAINTENANCE).with_hint(Job, _BY_SHARE, "mysql")
+            first = first.where(Job.share == MAINTENANCE_SHARE).with_hint(Job, _BY_SHARE, "mysql")
         earliest.append(first.order_by(Job.run_at, Job.id).limit(1).scalar_subquery())
     found = [moment for moment in (await session.execute(select(*earliest))).one() if moment is not None]
-    return (min(found) - await now(session, rt.clock)).total_seconds() if found else None
+    return (min(found) - await get_database_time(session, rt.clock)).total_seconds() if found else None
 
 
-async def claim(
-    session: WriteSession, rt: Runtime, worker: str, tries: Mapping[str, int], limit: int, turn: Turn | None = None
-) -> list[Claim]:
+async def claim_jobs(
+    session: WriteSession, rt: Runtime, worker: str, tries: Mapping[str, int], limit: int, cursor: ShareCursor | None = None
+) -> list[JobClaim]:
     """Take up to `limit` due jobs of people, going round from the share after `turn`, which is moved on.
 
     Rows that another worker is taking are passed over; on SQLite the transaction itself keeps others out.
     """
-    turn = turn or Turn()
+    cursor = cursor or ShareCursor()
     renewed_at = rt.clock.monotonic()
-    at = await now(session, rt.clock)
-    await _keep_to_index(session)
-    shares = await _next_shares(session, turn.share, at, list(tries), limit)
+    at = await get_database_time(session, rt.clock)
+    await _disable_bitmap_scans(session)
+    shares = await _find_next_shares(session, cursor.share, at, list(tries), limit)
     rows: list[Any] = []
     for number, share in enumerate(shares):
         allotted = ceil((limit - len(rows)) / (len(shares) - number))
-        rows += await _oldest(session, share, at, tries, allotted)
-        turn.share = share
-    return await _take(session, rt, worker, tries, rows, at, renewed_at)
+        rows += await _lock_oldest_jobs(session, share, at, tries, allotted)
+        cursor.share = share
+    return await _mark_claimed(session, rt, worker, tries, rows, at, renewed_at)
 
 
-async def claim_maintenance(session: WriteSession, rt: Runtime, worker: str, tries: Mapping[str, int], limit: int) -> list[Claim]:
+async def claim_maintenance_jobs(session: WriteSession, rt: Runtime, worker: str, tries: Mapping[str, int], limit: int) -> list[JobClaim]:
     """Take up to `limit` due jobs of the maintenance lane, the oldest first."""
     renewed_at = rt.clock.monotonic()
-    at = await now(session, rt.clock)
-    return await _take(session, rt, worker, tries, await _oldest(session, MAINTENANCE, at, tries, limit), at, renewed_at)
+    at = await get_database_time(session, rt.clock)
+    return await _mark_claimed(
+        session, rt, worker, tries, await _lock_oldest_jobs(session, MAINTENANCE_SHARE, at, tries, limit), at, renewed_at
+    )
 
 
-async def _keep_to_index(session: WriteSession) -> None:
+async def _disable_bitmap_scans(session: WriteSession) -> None:
     """Stop PostgreSQL from collecting and sorting the whole queue while a burst is newer than its statistics."""
     if session.dialect == "postgresql":
         await session.execute(text("SET LOCAL enable_bitmapscan = off"))
 
 
-async def _next_shares(session: WriteSession, after: int, at: datetime, kinds: Sequence[str], limit: int) -> list[int]:
+async def _find_next_shares(session: WriteSession, after: int, at: datetime, kinds: Sequence[str], limit: int) -> list[int]:
     """Return up to `limit` different shares that have due jobs, going up from `after` and round to the beginning."""
     found: list[int] = []
     above = after
     while len(found) < limit:
-        share = await _next_share(session, above, at, kinds)
-        if share is None and above > MAINTENANCE:
-            above = MAINTENANCE
+        share = await _find_next_share(session, above, at, kinds)
+        if share is None and above > MAINTENANCE_SHARE:
+            above = MAINTENANCE_SHARE
             continue
         if share is None or share in found:
             break
@@ -95,7 +97,7 @@ async def _next_shares(session: WriteSession, after: int, at: datetime, kinds: S
     return found
 
 
-async def _next_share(session: WriteSession, above: int, at: datetime, kinds: Sequence[str]) -> int | None:
+async def _find_next_share(session: WriteSession, above: int, at: datetime, kinds: Sequence[str]) -> int | None:
     """Return the next share with a due job: one step in the index for each status, however many jobs a share has."""
     firsts = [
         select(Job.share)
@@ -104,16 +106,16 @@ async def _next_share(session: WriteSession, above: int, at: datetime, kinds: Se
         .order_by(Job.share)
         .limit(1)
         .scalar_subquery()
-        for status in WAITING
+        for status in WAITING_STATUSES
     ]
     found = [share for share in (await session.execute(select(*firsts))).one() if share is not None]
     return min(found, default=None)
 
 
-async def _oldest(session: WriteSession, share: int, at: datetime, tries: Mapping[str, int], limit: int) -> list[Any]:
+async def _lock_oldest_jobs(session: WriteSession, share: int, at: datetime, tries: Mapping[str, int], limit: int) -> list[Any]:
     """Lock the oldest due jobs of a share, those that failed before first."""
     rows: list[Any] = []
-    for status in WAITING:  # one status at a time keeps to the index's order, so MariaDB locks no more rows than it returns
+    for status in WAITING_STATUSES:  # one status at a time keeps to the index's order, so MariaDB locks no more rows than it returns
         if len(rows) < limit:
             wanted = select(Job.id, Job.kind, Job.payload, Job.attempt_count, Job.share).where(
                 Job.status == status, Job.share == share, Job.run_at <= at, Job.kind.in_(list(tries))
@@ -123,9 +125,9 @@ async def _oldest(session: WriteSession, share: int, at: datetime, tries: Mappin
     return rows
 
 
-async def _take(
+async def _mark_claimed(
     session: WriteSession, rt: Runtime, worker: str, tries: Mapping[str, int], rows: Sequence[Any], at: datetime, renewed_at: float
-) -> list[Claim]:
+) -> list[JobClaim]:
     """Mark locked jobs as claimed. The attempt is counted here, so that a job that kills its worker is counted too."""
     if not rows:
         return []
@@ -143,4 +145,6 @@ async def _take(
         )
         .execution_options(synchronize_session=False)
     )
-    return [Claim(row.id, row.kind, row.payload, row.attempt_count + 1, locked_by, rt.clock, renewed_at, share=row.share) for row in rows]
+    return [
+        JobClaim(row.id, row.kind, row.payload, row.attempt_count + 1, locked_by, rt.clock, renewed_at, share=row.share) for row in rows
+    ]

@@ -6,18 +6,18 @@ from typing import Any
 
 from sqlalchemy import and_, or_, select, update
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
+from refract.jobs.handlers import JobDead, JobDone, JobFailed, JobLost, JobOutcome, JobReleased
 from refract.jobs.models import Job, JobStatus
-from refract.jobs.payload import Claim
-from refract.jobs.queue import changed, held, now, wake
-from refract.jobs.registry import Dead, Done, Failed, Lost, Outcome, Released
+from refract.jobs.payload import JobClaim
+from refract.jobs.queue import build_claim_conditions, get_database_time, get_rowcount, wake_workers
 
-RECOVERY_PAGE = 100
+RECOVERY_BATCH_SIZE = 100
 LEASE_EXPIRED = "LEASE_EXPIRED"
 
 
-async def renew(session: WriteSession, rt: Runtime, claims: Sequence[Claim]) -> list[Claim]:
+async def renew_leases(session: WriteSession, rt: Runtime, claims: Sequence[JobClaim]) -> list[JobClaim]:
     """Prolong the leases; the answer is the claims that no longer hold.
 
     A row that its own handler has locked to write behind the fence is passed over: it is ours, and the next round renews it.
@@ -25,8 +25,8 @@ async def renew(session: WriteSession, rt: Runtime, claims: Sequence[Claim]) -> 
     if not claims:
         return []
     asked_at = rt.clock.monotonic()
-    at = await now(session, rt.clock)
-    ours = select(Job.id, Job.locked_by).where(or_(*(and_(*held(claim, at)) for claim in claims)))
+    at = await get_database_time(session, rt.clock)
+    ours = select(Job.id, Job.locked_by).where(or_(*(and_(*build_claim_conditions(claim, at)) for claim in claims)))
     kept = {(row.id, row.locked_by) for row in await session.execute(ours)}
     free = {(row.id, row.locked_by) for row in await session.execute(ours.with_for_update(skip_locked=True))}
     if free:
@@ -34,41 +34,41 @@ async def renew(session: WriteSession, rt: Runtime, claims: Sequence[Claim]) -> 
         expires = at + timedelta(seconds=rt.settings.job_lease_seconds)
         await session.execute(prolonged.values(lease_expires_at=expires).execution_options(synchronize_session=False))
     renewed = [claim for claim in claims if (claim.job_id, claim.locked_by) in free]
-    session.after_commit(lambda: _renewed(renewed, asked_at))
+    session.after_commit(lambda: _mark_renewed(renewed, asked_at))
     return [claim for claim in claims if (claim.job_id, claim.locked_by) not in kept]
 
 
-def _renewed(claims: Sequence[Claim], asked_at: float) -> None:
+def _mark_renewed(claims: Sequence[JobClaim], asked_at: float) -> None:
     for claim in claims:
         claim.renewed_at = asked_at
 
 
-async def settle(session: WriteSession, rt: Runtime, claim: Claim, outcome: Outcome) -> bool:
+async def record_outcome(session: WriteSession, rt: Runtime, claim: JobClaim, outcome: JobOutcome) -> bool:
     """Write down how a job ended; False when the claim no longer holds, and then nothing was written."""
-    if isinstance(outcome, Lost):
+    if isinstance(outcome, JobLost):
         return False
-    at = await now(session, rt.clock)
-    ending = update(Job).where(*held(claim, at)).values(lease_expires_at=None, **_ending(outcome, at))
-    kept = changed(await session.execute(ending.execution_options(synchronize_session=False))) == 1
-    if kept and isinstance(outcome, Released | Failed):
-        await wake(session)
+    at = await get_database_time(session, rt.clock)
+    ending = update(Job).where(*build_claim_conditions(claim, at)).values(lease_expires_at=None, **_build_outcome_values(outcome, at))
+    kept = get_rowcount(await session.execute(ending.execution_options(synchronize_session=False))) == 1
+    if kept and isinstance(outcome, JobReleased | JobFailed):
+        await wake_workers(session)
     return kept
 
 
-def _ending(outcome: Done | Failed | Dead | Released, at: datetime) -> dict[str, Any]:
+def _build_outcome_values(outcome: JobDone | JobFailed | JobDead | JobReleased, at: datetime) -> dict[str, Any]:
     match outcome:
-        case Done():
+        case JobDone():
             return {"status": JobStatus.DONE, "dedup": None, "finished_at": at}
-        case Failed(code, message, delay):
+        case JobFailed(code, message, delay):
             again = at + timedelta(seconds=delay)
             return {"status": JobStatus.FAILED, "run_at": again, "locked_by": None, "last_error_code": code, "last_error_message": message}
-        case Dead(code, message):
+        case JobDead(code, message):
             return {"status": JobStatus.DEAD, "dedup": None, "finished_at": at, "last_error_code": code, "last_error_message": message}
-        case Released():
+        case JobReleased():
             return {"status": JobStatus.PENDING, "run_at": at, "locked_by": None, "attempt_count": Job.attempt_count - 1}
 
 
-async def recover(rt: Runtime, *, page: int = RECOVERY_PAGE) -> list[tuple[str, bool]]:
+async def recover_expired_jobs(rt: Runtime, *, page: int = RECOVERY_BATCH_SIZE) -> list[tuple[str, bool]]:
     """Free the jobs whose worker let its lease run out, page by page; the answer is each one's kind, and whether it died of it.
 
     It only looks until there is something to do, since every worker asks every few seconds.
@@ -76,7 +76,7 @@ async def recover(rt: Runtime, *, page: int = RECOVERY_PAGE) -> list[tuple[str, 
     freed: list[tuple[str, bool]] = []
     while True:
         async with rt.db.read() as reading:
-            at = await now(reading, rt.clock)
+            at = await get_database_time(reading, rt.clock)
             expired = (Job.status == JobStatus.IN_PROGRESS, Job.lease_expires_at <= at)
             if (await reading.scalar(select(Job.id).where(*expired).limit(1))) is None:
                 return freed
@@ -90,28 +90,28 @@ async def recover(rt: Runtime, *, page: int = RECOVERY_PAGE) -> list[tuple[str, 
                     .with_for_update(skip_locked=True)
                 )
             ).all()
-            await _free(session, [row.id for row in rows if row.attempt_count < row.max_tries], at)
-            await _bury(session, [row.id for row in rows if row.attempt_count >= row.max_tries], at)
+            await _requeue(session, [row.id for row in rows if row.attempt_count < row.max_tries], at)
+            await _mark_dead(session, [row.id for row in rows if row.attempt_count >= row.max_tries], at)
         freed += [(row.kind, row.attempt_count >= row.max_tries) for row in rows]
         if len(rows) < page:
             return freed
 
 
-_EXPIRED = {
+_EXPIRED_VALUES = {
     "lease_expires_at": None,
     "last_error_code": LEASE_EXPIRED,
     "last_error_message": "The worker stopped before it was done.",
 }
 
 
-async def _free(session: WriteSession, ids: Sequence[int], at: datetime) -> None:
+async def _requeue(session: WriteSession, ids: Sequence[int], at: datetime) -> None:
     if ids:
-        again = update(Job).where(Job.id.in_(ids)).values(status=JobStatus.PENDING, run_at=at, locked_by=None, **_EXPIRED)
+        again = update(Job).where(Job.id.in_(ids)).values(status=JobStatus.PENDING, run_at=at, locked_by=None, **_EXPIRED_VALUES)
         await session.execute(again.execution_options(synchronize_session=False))
-        await wake(session)
+        await wake_workers(session)
 
 
-async def _bury(session: WriteSession, ids: Sequence[int], at: datetime) -> None:
+async def _mark_dead(session: WriteSession, ids: Sequence[int], at: datetime) -> None:
     if ids:
-        dead = update(Job).where(Job.id.in_(ids)).values(status=JobStatus.DEAD, dedup=None, finished_at=at, **_EXPIRED)
+        dead = update(Job).where(Job.id.in_(ids)).values(status=JobStatus.DEAD, dedup=None, finished_at=at, **_EXPIRED_VALUES)
         await session.execute(dead.execution_options(synchronize_session=False))

@@ -14,9 +14,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.types import TABLE_OPTIONS, Model, text_key
+from refract.core.db.types import TABLE_OPTIONS, Model, text_key
 
-DEFAULT_TRIES = 3
+DEFAULT_MAX_TRIES = 3
 
 
 class JobStatus(StrEnum):
@@ -29,12 +29,12 @@ class JobStatus(StrEnum):
     """Did not work, and waits for a person."""
 
 
-MAINTENANCE = -1
+MAINTENANCE_SHARE = -1
 """The share of jobs that keep the installation itself in order. They have a lane of their own."""
-NOBODY = 0
+COMMON_SHARE = 0
 """The share of jobs that work for no one person: what strangers ask for, and what releases before shares enqueued."""
 
-WAITING = (JobStatus.FAILED, JobStatus.PENDING)
+WAITING_STATUSES = (JobStatus.FAILED, JobStatus.PENDING)
 """In the order in which they are claimed: what failed once has waited longest."""
 
 
@@ -60,7 +60,7 @@ class Job(Model):
     payload: Mapped[dict[str, Any]]
     status: Mapped[str] = mapped_column(String(20), default=JobStatus.PENDING)
     attempt_count: Mapped[int] = mapped_column(SmallInteger, default=0)
-    max_tries: Mapped[int] = mapped_column(SmallInteger, default=DEFAULT_TRIES)
+    max_tries: Mapped[int] = mapped_column(SmallInteger, default=DEFAULT_MAX_TRIES)
     run_at: Mapped[datetime]
     claimed_at: Mapped[datetime | None]
     locked_by: Mapped[str | None] = mapped_column(text_key(100))
@@ -69,7 +69,7 @@ class Job(Model):
     last_error_message: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
-    share: Mapped[int] = mapped_column(default=NOBODY, server_default=str(NOBODY))  # a person's id, NOBODY or MAINTENANCE
+    share: Mapped[int] = mapped_column(default=COMMON_SHARE, server_default=str(COMMON_SHARE))  # a person's id, NOBODY or MAINTENANCE
     dedup: Mapped[str | None] = mapped_column(text_key(200))  # held while the job is open, so at most one open job has it
 
 

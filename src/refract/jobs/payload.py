@@ -9,7 +9,7 @@ from refract.core.clock import Clock
 
 
 @dataclass(slots=True, eq=False)
-class Claim:
+class JobClaim:
     """One worker's hold on one job. `attempt` and `locked_by` fence every later write."""
 
     job_id: int
@@ -22,17 +22,17 @@ class Claim:
     """By the worker's own monotonic clock, taken before the database was asked."""
     share: int = 0
     """Whose turn it was: a person's id, or one of the common shares."""
-    finished: bool = False
+    is_finished: bool = False
     """The handler ended the job in its own transaction."""
 
 
-class Payload(BaseModel):
+class JobPayload(BaseModel):
     """The base of every payload. A subclass names its `kind`, which stays the same when the class is renamed or moved."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: ClassVar[str]
-    _claim: Claim | None = PrivateAttr(default=None)
+    _claim: JobClaim | None = PrivateAttr(default=None)
 
     def __eq__(self, other: object) -> bool:
         """Two payloads that ask for the same are equal, whoever is working on one of them."""
@@ -42,9 +42,9 @@ class Payload(BaseModel):
         return hash((type(self), self.model_dump_json()))
 
     @property
-    def claim(self) -> Claim | None:
+    def claim(self) -> JobClaim | None:
         """The claim it came with; None when nobody claimed it, as when a command calls a handler itself."""
         return self._claim
 
-    def under(self, claim: Claim) -> None:
+    def bind_claim(self, claim: JobClaim) -> None:
         self._claim = claim

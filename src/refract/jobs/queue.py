@@ -8,24 +8,26 @@ from sqlalchemy import CursorResult, Table, func, insert, select, text, update
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from refract.core.clock import Clock, SystemClock
-from refract.core.db import ReadSession, WriteSession
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.types import Model, UtcDateTime
 from refract.core.ids import IdSource
-from refract.core.types import Model, Moment
 from refract.jobs.errors import LeaseLost
-from refract.jobs.models import DEFAULT_TRIES, NOBODY, Job, JobStatus
-from refract.jobs.payload import Claim, Payload
+from refract.jobs.models import COMMON_SHARE, DEFAULT_MAX_TRIES, Job, JobStatus
+from refract.jobs.payload import JobClaim, JobPayload
 
-TOPIC = "refract_jobs"
+JOBS_TOPIC = "refract_jobs"
 """The in-process signal and the PostgreSQL channel."""
 
-MAX_DEDUP = 200
+MAX_DEDUP_LENGTH = 200
 
 
-async def now(session: ReadSession, clock: Clock) -> datetime:
+async def get_database_time(session: ReadSession, clock: Clock) -> datetime:
     """The database's time, since machines disagree about theirs. A clock that a test moves stands in for it."""
     if session.dialect == "sqlite" or not isinstance(clock, SystemClock):
         return clock.now()
-    here = func.clock_timestamp(type_=Moment()) if session.dialect == "postgresql" else func.utc_timestamp(text("6"), type_=Moment())
+    here = (
+        func.clock_timestamp(type_=UtcDateTime()) if session.dialect == "postgresql" else func.utc_timestamp(text("6"), type_=UtcDateTime())
+    )
     return (await session.execute(select(here))).scalar_one()
 
 
@@ -42,50 +44,50 @@ class JobSource(Protocol):
 async def enqueue(
     session: WriteSession,
     rt: JobSource,
-    payload: Payload,
+    payload: JobPayload,
     *,
     run_at: datetime | None = None,
     dedup: str | None = None,
-    share: int = NOBODY,
+    share: int = COMMON_SHARE,
 ) -> int | None:
     """Ask for work that commits or vanishes with this transaction; return the job's id.
 
     `share` is the person it works for: workers serve one after the other, however many jobs each has.
     With `dedup`, None when a job with that key is still open: waiting, being worked on, or about to be tried again.
     """
-    row = _row(rt, payload, await now(session, rt.clock), run_at, share)
+    row = _build_row(rt, payload, await get_database_time(session, rt.clock), run_at, share)
     if dedup is None:
         await session.execute(insert(Job), [row])
-    elif len(dedup) > MAX_DEDUP:
-        problem = f"a dedup key has at most {MAX_DEDUP} characters: {dedup}"
+    elif len(dedup) > MAX_DEDUP_LENGTH:
+        problem = f"a dedup key has at most {MAX_DEDUP_LENGTH} characters: {dedup}"
         raise ValueError(problem)
     elif not await insert_new(session, Job, {**row, "dedup": dedup}):
         return None
-    await wake(session)
+    await wake_workers(session)
     return int(row["id"])
 
 
 async def enqueue_all(
-    session: WriteSession, rt: JobSource, payloads: Sequence[Payload], *, run_at: datetime | None = None, share: int = NOBODY
+    session: WriteSession, rt: JobSource, payloads: Sequence[JobPayload], *, run_at: datetime | None = None, share: int = COMMON_SHARE
 ) -> list[int]:
     """Many jobs by one statement."""
     if not payloads:
         return []
-    at = await now(session, rt.clock)
-    rows = [_row(rt, payload, at, run_at, share) for payload in payloads]
+    at = await get_database_time(session, rt.clock)
+    rows = [_build_row(rt, payload, at, run_at, share) for payload in payloads]
     await session.execute(insert(Job), rows)
-    await wake(session)
+    await wake_workers(session)
     return [int(row["id"]) for row in rows]
 
 
-def _row(rt: JobSource, payload: Payload, at: datetime, run_at: datetime | None, share: int) -> dict[str, Any]:
+def _build_row(rt: JobSource, payload: JobPayload, at: datetime, run_at: datetime | None, share: int) -> dict[str, Any]:
     return {
         "id": rt.ids.next_id(),
         "kind": payload.kind,
         "payload": payload.model_dump(mode="json"),
         "status": JobStatus.PENDING,
         "attempt_count": 0,
-        "max_tries": DEFAULT_TRIES,
+        "max_tries": DEFAULT_MAX_TRIES,
         "run_at": run_at or at,
         "created_at": at,
         "share": share,
@@ -101,25 +103,25 @@ async def insert_new(session: WriteSession, model: type[Model], row: dict[str, A
         result = await session.execute(postgresql.insert(table).values(row).on_conflict_do_nothing())
     else:
         result = await session.execute(sqlite.insert(table).values(row).on_conflict_do_nothing())
-    return changed(result) == 1
+    return get_rowcount(result) == 1
 
 
-def changed(result: Any) -> int:
+def get_rowcount(result: Any) -> int:
     """How many rows a statement touched."""
     return result.rowcount if isinstance(result, CursorResult) else 0
 
 
-async def wake(session: WriteSession) -> None:
+async def wake_workers(session: WriteSession) -> None:
     """Tell the workers of this process after the commit, and those of others as part of it; once per transaction is enough."""
-    if TOPIC in session.info:
+    if JOBS_TOPIC in session.info:
         return
-    session.info[TOPIC] = True
+    session.info[JOBS_TOPIC] = True
     if session.dialect == "postgresql":
-        await session.execute(select(func.pg_notify(TOPIC, "")))
-    session.after_commit(lambda: session.signals.send(TOPIC))
+        await session.execute(select(func.pg_notify(JOBS_TOPIC, "")))
+    session.after_commit(lambda: session.signals.send(JOBS_TOPIC))
 
 
-def held(claim: Claim, at: datetime) -> tuple[Any, ...]:
+def build_claim_conditions(claim: JobClaim, at: datetime) -> tuple[Any, ...]:
     """The fence: this job, under this very claim, whose lease has not run out."""
     return (
         Job.id == claim.job_id,
@@ -130,7 +132,7 @@ def held(claim: Claim, at: datetime) -> tuple[Any, ...]:
     )
 
 
-async def fence(session: WriteSession, job: Payload) -> None:
+async def verify_claim(session: WriteSession, job: JobPayload) -> None:
     """Let this transaction commit only while the job is still ours; otherwise `LeaseLost` undoes it.
 
     The row stays locked until the commit, so nobody can take the job in between. Without a claim (a handler called by a
@@ -139,19 +141,19 @@ async def fence(session: WriteSession, job: Payload) -> None:
     claim = job.claim
     if claim is None:
         return
-    at = await now(session, claim.clock)
-    mine = select(Job.id).where(*held(claim, at)).with_for_update()
-    if claim.finished or (await session.execute(mine)).scalar_one_or_none() is None:
+    at = await get_database_time(session, claim.clock)
+    mine = select(Job.id).where(*build_claim_conditions(claim, at)).with_for_update()
+    if claim.is_finished or (await session.execute(mine)).scalar_one_or_none() is None:
         raise LeaseLost(job_id=claim.job_id)
 
 
-async def finish(session: WriteSession, job: Payload) -> None:
+async def finish_job(session: WriteSession, job: JobPayload) -> None:
     """Like `fence`, and the job is done in the same commit: what the handler writes here happens exactly once."""
-    await fence(session, job)
+    await verify_claim(session, job)
     claim = job.claim
     if claim is None:
         return
-    at = await now(session, claim.clock)
+    at = await get_database_time(session, claim.clock)
     await session.execute(
         update(Job)
         .where(Job.id == claim.job_id)
@@ -161,5 +163,5 @@ async def finish(session: WriteSession, job: Payload) -> None:
     session.after_commit(lambda: _mark_finished(claim))
 
 
-def _mark_finished(claim: Claim) -> None:
-    claim.finished = True
+def _mark_finished(claim: JobClaim) -> None:
+    claim.is_finished = True

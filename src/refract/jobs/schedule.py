@@ -7,20 +7,20 @@ from datetime import UTC, datetime, time, timedelta
 from sqlalchemy import select, update
 
 from refract.core.clock import EPOCH
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
-from refract.jobs.models import MAINTENANCE, JobSlot
-from refract.jobs.payload import Payload
-from refract.jobs.queue import changed, enqueue, insert_new, now
+from refract.jobs.models import MAINTENANCE_SHARE, JobSlot
+from refract.jobs.payload import JobPayload
+from refract.jobs.queue import enqueue, get_database_time, get_rowcount, insert_new
 
 DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class PeriodicJob:
     """A payload with its beat: every so many seconds (counted from 1970, so all processes agree), or daily at a time in UTC."""
 
-    payload: Payload
+    payload: JobPayload
     seconds: int | None = None
     daily: time | None = None
 
@@ -37,16 +37,16 @@ class Every:
     def period(self) -> timedelta:
         return DAY if self.seconds is None else timedelta(seconds=self.seconds)
 
-    def slot(self, at: datetime) -> datetime:
+    def get_slot(self, at: datetime) -> datetime:
         """The latest slot that has begun."""
         first = EPOCH if self.daily is None else datetime.combine(EPOCH, self.daily.replace(tzinfo=UTC))
         return first + (at - first) // self.period * self.period
 
 
-class Scheduler:
+class JobScheduler:
     """Gives out the slots. A slot missed while nobody ran is caught up, but only the latest one."""
 
-    def __init__(self, rt: Runtime, periodic: Sequence[Every]) -> None:
+    def __init__(self, rt: Runtime, periodic: Sequence[PeriodicJob]) -> None:
         names = [every.name for every in periodic]
         if len(set(names)) != len(names):
             problem = f"a kind of job has one beat: {names}"
@@ -54,26 +54,26 @@ class Scheduler:
         self._rt = rt
         self._periodic = periodic
 
-    async def tick(self) -> float | None:
+    async def enqueue_due_jobs(self) -> float | None:
         """Enqueue what has come due; the answer is how many seconds remain until the next slot begins."""
         if not self._periodic:
             return None
         async with self._rt.db.read() as session:
-            at = await now(session, self._rt.clock)
+            at = await get_database_time(session, self._rt.clock)
             given = {row.name: row.slot for row in await session.scalars(select(JobSlot))}
         for every in self._periodic:
-            slot = every.slot(at)
+            slot = every.get_slot(at)
             if every.name not in given or given[every.name] < slot:
                 async with self._rt.db.write() as session:
-                    await self._give(session, every, slot, known=every.name in given)
-        return min((every.slot(at) + every.period - at).total_seconds() for every in self._periodic)
+                    await self._claim_slot(session, every, slot, known=every.name in given)
+        return min((every.get_slot(at) + every.period - at).total_seconds() for every in self._periodic)
 
-    async def _give(self, session: WriteSession, every: Every, slot: datetime, *, known: bool) -> None:
+    async def _claim_slot(self, session: WriteSession, every: PeriodicJob, slot: datetime, *, known: bool) -> None:
         """Moving the slot and enqueuing the run are one commit; whoever moves it second moves nothing."""
         if known:
             forward = update(JobSlot).where(JobSlot.name == every.name, JobSlot.slot < slot).values(slot=slot)
-            first = changed(await session.execute(forward.execution_options(synchronize_session=False))) == 1
+            first = get_rowcount(await session.execute(forward.execution_options(synchronize_session=False))) == 1
         else:
             first = await insert_new(session, JobSlot, {"name": every.name, "slot": slot})
         if first:
-            await enqueue(session, self._rt, every.payload, dedup=f"{every.name}@{slot.isoformat()}", share=MAINTENANCE)
+            await enqueue(session, self._rt, every.payload, dedup=f"{every.name}@{slot.isoformat()}", share=MAINTENANCE_SHARE)

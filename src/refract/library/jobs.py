@@ -13,74 +13,73 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.identity.schemas import Preferences
 from refract.jobs.errors import TryAgain
-from refract.jobs.models import DEFAULT_TRIES, Job, JobStatus
-from refract.jobs.queue import finish
-from refract.jobs.registry import handles
-from refract.jobs.schedule import Every
-from refract.library import service, usage
-from refract.library.enrich.gather import background_of
-from refract.library.enrich.material import Background, Extracted, Material, Proposal
-from refract.library.enrich.model import Model, ModelFailed
-from refract.library.enrich.offline import describe
-from refract.library.fetching import ArticleReader
-from refract.library.models import Item, ItemPage, ItemStatus, ItemType
-from refract.library.notes import Note
+from refract.jobs.handlers import handles
+from refract.jobs.models import DEFAULT_MAX_TRIES, Job, JobStatus
+from refract.jobs.queue import finish_job
+from refract.jobs.schedule import PeriodicJob
+from refract.library import service
+from refract.library.enrichment.background import load_background
+from refract.library.enrichment.model import ModelClient, ModelFailed
+from refract.library.enrichment.offline import describe_offline
+from refract.library.enrichment.page_fetcher import ArticleFetcher
+from refract.library.enrichment.types import EnrichmentInput, EnrichmentProposal, ExtractedPage, UserBackground
+from refract.library.models import EnrichmentNotice, Item, ItemStatus, ItemType, LibraryUsage, SavedPage
 from refract.library.payloads import EnrichItem, FailStuckItems, RecountUsage
-from refract.library.queries import locked_item
-from refract.library.quota_models import LibraryUsage
+from refract.library.queries.items import lock_item_row
+from refract.library.service import storage
 
-TRIES = DEFAULT_TRIES
-BUDGET_SECONDS = 900.0
-PAUSE_SECONDS = (2.0, 8.0)
-RECOUNT_SECONDS = 7 * 86_400
-RECOUNT_PAUSE_SECONDS = 0.01
+MAX_TRIES = DEFAULT_MAX_TRIES
+ENRICHMENT_TIMEOUT = 900.0
+MODEL_RETRY_SECONDS = (2.0, 8.0)
+RECOUNT_INTERVAL = 7 * 86_400
+YIELD_SECONDS = 0.01
 _log = structlog.get_logger("refract.library")
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class EnrichmentTask:
     """What an item's description starts from."""
 
     user_id: int
     text: str
     url: str | None
     preferences: Preferences
-    paid: bool
-    page: Extracted | None
+    is_paid: bool
+    page: ExtractedPage | None
 
 
-@handles(EnrichItem, tries=TRIES, budget=BUDGET_SECONDS)
+@handles(EnrichItem, tries=MAX_TRIES, timeout=ENRICHMENT_TIMEOUT)
 async def enrich_item(rt: Runtime, job: EnrichItem) -> None:
     """Propose a title, a summary and tags; the person decides."""
-    task = await _task(rt, job)
+    task = await _load_task(rt, job)
     if task is None:
         return  # discarded, confirmed or erased while it waited
-    asking = task.paid and rt.settings.model_url is not None and task.preferences.suggestions
-    if job.resumed and asking and rt.part(Model).busy:
-        await _later(rt, job)
+    asking = task.is_paid and rt.settings.model_url is not None and task.preferences.suggestions
+    if job.resumed and asking and rt.singleton(ModelClient).is_busy:
+        await _requeue(rt, job)
         return
     page = task.page
     if task.url is not None and page is None:
         try:
-            page = await rt.part(ArticleReader).read(task.url, task.user_id)
+            page = await rt.singleton(ArticleFetcher).fetch_article(task.url, task.user_id)
         except FetchError as wrong:
-            await _not_fetched(rt, job, wrong)
+            await _handle_fetch_error(rt, job, wrong)
             return
-    material = Material(task.text, task.url, page, task.preferences.language)
+    material = EnrichmentInput(task.text, task.url, page, task.preferences.language)
     async with rt.db.read() as session:
-        background = await background_of(session, task.user_id, job.item_id)
-    offline = await asyncio.to_thread(describe, material, background, suggesting=task.preferences.suggestions)
+        background = await load_background(session, task.user_id, job.item_id)
+    offline = await asyncio.to_thread(describe_offline, material, background, suggesting=task.preferences.suggestions)
     if asking and not job.resumed:
-        if not await _first_word(rt, job, offline, page if task.page is None else None):
+        if not await _store_draft(rt, job, offline, page if task.page is None else None):
             return
-        if rt.part(Model).busy:
-            await _later(rt, job)
+        if rt.singleton(ModelClient).is_busy:
+            await _requeue(rt, job)
             return
-    proposal, note = await _model_says(rt, material, background, offline) if asking else (offline, None)
-    await _last_word(rt, job, proposal, page if not asking and task.page is None else None, note, asking=asking)
+    proposal, note = await _ask_model(rt, material, background, offline) if asking else (offline, None)
+    await _store_final(rt, job, proposal, page if not asking and task.page is None else None, note, asking=asking)
 
 
-async def _task(rt: Runtime, job: EnrichItem) -> Task | None:
+async def _load_task(rt: Runtime, job: EnrichItem) -> EnrichmentTask | None:
     async with rt.db.read() as session:
         item = await session.get(Item, job.item_id)
         ours = item is not None and (job.claim is None or item.job_id == job.claim.job_id)
@@ -88,78 +87,86 @@ async def _task(rt: Runtime, job: EnrichItem) -> Task | None:
             return None
         user = await session.get_one(User, item.user_id)
         again = job.resumed or (job.claim is not None and job.claim.attempt > 1)  # what was read before need not be fetched twice
-        kept = await session.get(ItemPage, item.id) if again else None
+        kept = await session.get(SavedPage, item.id) if again else None
         url = item.url if item.type == ItemType.ARTICLE else None
         preferences = Preferences.model_validate(user.preferences)
-        return Task(user.id, item.text, url, preferences, item.charged_job_id is not None, _as_extracted(kept) if kept else None)
+        return EnrichmentTask(
+            user.id, item.text, url, preferences, item.charged_job_id is not None, _to_extracted_page(kept) if kept else None
+        )
 
 
-def _as_extracted(kept: ItemPage) -> Extracted:
-    return Extracted(
+def _to_extracted_page(kept: SavedPage) -> ExtractedPage:
+    return ExtractedPage(
         url=kept.url, canonical_url=kept.canonical_url, title=kept.title, description=kept.description, author=kept.author, site=kept.site,
         language=kept.language, published_at=kept.published_at, image_url=kept.image_url, keywords=tuple(kept.keywords), text=kept.text,
         html=kept.html,
     )  # fmt: skip
 
 
-async def _not_fetched(rt: Runtime, job: EnrichItem, wrong: FetchError) -> None:
+async def _handle_fetch_error(rt: Runtime, job: EnrichItem, wrong: FetchError) -> None:
     """Try again what may pass by itself; else, or the third time, the item says so. What was fetched before stays."""
-    attempt = job.claim.attempt if job.claim is not None else TRIES
+    attempt = job.claim.attempt if job.claim is not None else MAX_TRIES
     _log.info("page_not_fetched", item=str(job.item_id), kind=wrong.kind)  # not the address: what somebody saves is theirs
-    if wrong.again and attempt < TRIES:
+    if wrong.again and attempt < MAX_TRIES:
         raise TryAgain(wrong.kind.upper(), wrong.message) from wrong
     async with rt.db.write() as session:
-        await finish(session, job)
-        item = await service.may_write(session, job)
+        await finish_job(session, job)
+        item = await service.lock_item_for_job(session, job)
         if item is not None:
-            await service.failed(session, rt, item, wrong.message)
+            await service.mark_failed(session, rt, item, wrong.message)
 
 
-async def _first_word(rt: Runtime, job: EnrichItem, offline: Proposal, page: Extracted | None) -> bool:
+async def _store_draft(rt: Runtime, job: EnrichItem, offline: EnrichmentProposal, page: ExtractedPage | None) -> bool:
     """Show the offline proposal while the model is being asked; False when nobody wants it any more."""
     async with rt.db.write() as session:
-        item = await service.may_write(session, job)
+        item = await service.lock_item_for_job(session, job)
         if item is None:
             return False
         if page is not None:
             await service.store_page(session, rt, item, page)
-        await service.proposed(session, rt, item, offline, final=False)
+        await service.apply_proposal(session, rt, item, offline, final=False)
         return True
 
 
-async def _later(rt: Runtime, job: EnrichItem) -> None:
+async def _requeue(rt: Runtime, job: EnrichItem) -> None:
     """Come back when the model may have time: a job that waited here would keep its place from all other background work."""
     async with rt.db.write() as session:
-        await finish(session, job)
-        item = await service.may_write(session, job)
+        await finish_job(session, job)
+        item = await service.lock_item_for_job(session, job)
         if item is not None:
-            pause = timedelta(seconds=random.uniform(*PAUSE_SECONDS))  # noqa: S311 - so that not all come back at once
-            await service.begin_enrichment(session, rt, item, run_at=rt.clock.now() + pause, resumed=True)
+            pause = timedelta(seconds=random.uniform(*MODEL_RETRY_SECONDS))  # noqa: S311 - so that not all come back at once
+            await service.enqueue_enrichment(session, rt, item, run_at=rt.clock.now() + pause, resumed=True)
 
 
-async def _model_says(rt: Runtime, material: Material, background: Background, offline: Proposal) -> tuple[Proposal, Note | None]:
+async def _ask_model(
+    rt: Runtime, material: EnrichmentInput, background: UserBackground, offline: EnrichmentProposal
+) -> tuple[EnrichmentProposal, EnrichmentNotice | None]:
     try:
-        return await rt.part(Model).describe(material, background), None
+        return await rt.singleton(ModelClient).describe(material, background), None
     except ModelFailed as failed:
         _log.warning("model_failed", note=failed.note, detail=str(failed))
         return offline, failed.note
 
 
-async def _last_word(rt: Runtime, job: EnrichItem, proposal: Proposal, page: Extracted | None, note: Note | None, *, asking: bool) -> None:
+async def _store_final(
+    rt: Runtime, job: EnrichItem, proposal: EnrichmentProposal, page: ExtractedPage | None, note: EnrichmentNotice | None, *, asking: bool
+) -> None:
     """The job and its proposal are done in one commit, or not at all."""
     async with rt.db.write() as session:
-        await finish(session, job)
-        item = await service.may_write(session, job)
+        await finish_job(session, job)
+        item = await service.lock_item_for_job(session, job)
         if item is None:
             return
         if page is not None:
             await service.store_page(session, rt, item, page)
         if note is not None:
-            await service.give_back(session, rt, item, note)
+            await service.refund_enrichment(session, rt, item, note)
         elif not asking and item.charged_job_id is not None:  # the model was taken away, or suggestions turned off, after the capture
-            await service.give_back(session, rt, item, Note.MODEL_UNAVAILABLE if rt.settings.model_url is None else Note.SUGGESTIONS_OFF)
-        await service.proposed(session, rt, item, proposal, final=True)
-        await service.confirm_by_itself(session, rt, item)
+            await service.refund_enrichment(
+                session, rt, item, EnrichmentNotice.MODEL_UNAVAILABLE if rt.settings.model_url is None else EnrichmentNotice.SUGGESTIONS_OFF
+            )
+        await service.apply_proposal(session, rt, item, proposal, final=True)
+        await service.auto_confirm_item(session, rt, item)
 
 
 @handles(FailStuckItems)
@@ -173,9 +180,9 @@ async def fail_stuck_items(rt: Runtime, _job: FailStuckItems) -> None:
         stuck = [item_id for item_id, job_id in (await session.execute(waiting)).all() if buried[item_id] == job_id] if buried else []
     for item_id in stuck:
         async with rt.db.write() as session:
-            item = await locked_item(session, item_id)
+            item = await lock_item_row(session, item_id)
             if item is not None and item.status == ItemStatus.ENRICHING and item.job_id == buried[item_id]:
-                await service.failed(session, rt, item, "The assistant stopped while it was at this.")
+                await service.mark_failed(session, rt, item, "The assistant stopped while it was at this.")
 
 
 @handles(RecountUsage)
@@ -189,12 +196,12 @@ async def recount_usage(rt: Runtime, _job: RecountUsage) -> None:
         if user_id is None:
             return
         async with rt.db.write() as session:
-            off = await usage.recount(session, user_id)
+            off = await storage.reconcile_usage(session, user_id)
         if off is not None:
             _log.warning("usage_drifted", user=str(user_id), items=off.items, bytes=off.bytes)
         last = user_id
-        await rt.clock.sleep(RECOUNT_PAUSE_SECONDS)
+        await rt.clock.sleep(YIELD_SECONDS)
 
 
 HANDLERS = (enrich_item, fail_stuck_items, recount_usage)
-PERIODIC = (Every(FailStuckItems(), seconds=60), Every(RecountUsage(), seconds=RECOUNT_SECONDS))
+PERIODIC = (PeriodicJob(FailStuckItems(), seconds=60), PeriodicJob(RecountUsage(), seconds=RECOUNT_INTERVAL))

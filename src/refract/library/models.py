@@ -1,13 +1,13 @@
 """Items, the pages behind them, what was proposed for them, and how each can be taken back."""
 
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, CheckConstraint, Double, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy import JSON, CheckConstraint, Date, Double, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.types import TABLE_OPTIONS, Model, long_text, text_key
+from refract.core.db.types import TABLE_OPTIONS, Model, long_text, text_key
 
 
 class ItemStatus(StrEnum):
@@ -18,7 +18,7 @@ class ItemStatus(StrEnum):
     FAILED = "FAILED"
 
 
-PENDING_STATES = (ItemStatus.ENRICHING, ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED)
+PENDING_STATUSES = (ItemStatus.ENRICHING, ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED)
 """What waits for the assistant or for the person."""
 
 
@@ -96,12 +96,12 @@ class Item(Model):
     confirmed_at: Mapped[datetime | None]
     version: Mapped[int] = mapped_column(default=1)
 
-    def move(self, status: ItemStatus) -> None:
+    def set_status(self, status: ItemStatus) -> None:
         """The only way in which a state changes."""
-        self.status, self.pending = status.value, status in PENDING_STATES
+        self.status, self.pending = status.value, status in PENDING_STATUSES
 
 
-class ItemPage(Model):
+class SavedPage(Model):
     """What was found at an article's address when it was last fetched. A failed fetch overwrites nothing."""
 
     __tablename__ = "item_pages"
@@ -212,3 +212,73 @@ class TagChangeItem(Model):
     item_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     had_target: Mapped[bool]  # it bore the target of the merge before as well
     tagged_at: Mapped[datetime]
+
+
+# Why the model had no say about an item.
+
+
+class EnrichmentNotice(StrEnum):
+    OVER_QUOTA = "OVER_QUOTA"
+    SUGGESTIONS_OFF = "SUGGESTIONS_OFF"
+    MODEL_UNAVAILABLE = "MODEL_UNAVAILABLE"
+    MODEL_TOO_SLOW = "MODEL_TOO_SLOW"
+    MODEL_NOT_UNDERSTOOD = "MODEL_NOT_UNDERSTOOD"
+
+
+# The assistant's budget: a counter per person and day, and the book that explains it.
+
+
+class LedgerEntryKind(StrEnum):
+    CHARGE = "charge"
+    REFUND = "refund"
+
+
+class QuotaDay(Model):
+    """What a person has used on a UTC day. The limit is their plan's unless this day has its own."""
+
+    __tablename__ = "quota_days"
+    __table_args__ = (CheckConstraint("used >= 0", name="used"), TABLE_OPTIONS)
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    day: Mapped[date] = mapped_column(Date, primary_key=True)
+    used: Mapped[int] = mapped_column(default=0)
+    limit_override: Mapped[int | None]
+    updated_at: Mapped[datetime]
+
+
+class LedgerEntry(Model):
+    """One charge or its refund. Rows are only ever added: at most one of each kind per job."""
+
+    __tablename__ = "usage_ledger"
+    __table_args__ = (
+        UniqueConstraint("job_id", "kind"),
+        CheckConstraint("kind IN ('charge', 'refund')", name="kind"),
+        Index("ix_usage_ledger_user", "user_id", "day", "id"),
+        TABLE_OPTIONS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    day: Mapped[date] = mapped_column(Date)  # the day whose counter it moved
+    kind: Mapped[str] = mapped_column(String(10))
+    action: Mapped[str] = mapped_column(String(50))
+    job_id: Mapped[int]
+    item_id: Mapped[int]
+    units: Mapped[int]
+    model: Mapped[str] = mapped_column(String(100))
+    reason: Mapped[str | None] = mapped_column(String(50))
+    created_at: Mapped[datetime]
+
+
+class LibraryUsage(Model):
+    """How many items a person keeps and how many bytes they take, moved in the transaction of every change.
+
+    A person without a row has not been counted yet: the first change counts them.
+    """
+
+    __tablename__ = "library_usage"
+    __table_args__ = (TABLE_OPTIONS,)
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    items: Mapped[int]
+    bytes: Mapped[int]

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from refract.jobs.payload import Payload
+from refract.jobs.payload import JobPayload
 
 
-class EnrichItem(Payload):
+class EnrichItem(JobPayload):
     """Read the page if there is one, and propose a title, a summary and tags."""
 
     kind: ClassVar[str] = "library.enrich"
@@ -15,13 +15,13 @@ class EnrichItem(Payload):
     """The page has been read and the offline proposal shown: only the model is still to be asked."""
 
 
-class FailStuckItems(Payload):
+class FailStuckItems(JobPayload):
     """Tell the person of items whose job died with its worker."""
 
     kind: ClassVar[str] = "library.fail_stuck"
 
 
-class RecountUsage(Payload):
+class RecountUsage(JobPayload):
     """Compare what everybody is said to store with what is there, and set it right."""
 
     kind: ClassVar[str] = "library.recount_usage"

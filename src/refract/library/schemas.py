@@ -5,98 +5,98 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from refract.core.schema import Id, Input, Output
+from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.library.models import Enrichment, ItemStatus, ItemType, SuggestionSource, SuggestionStatus
 
-LONGEST_TEXT = 10_000
-LONGEST_TITLE = 255
-LONGEST_SUMMARY = 2_000
-MOST_TAGS = 50
-MOST_IN_BULK = 200
-MOST_RULES = 200
+MAX_TEXT_LENGTH = 10_000
+MAX_TITLE_LENGTH = 255
+MAX_SUMMARY_LENGTH = 2_000
+MAX_TAGS = 50
+MAX_BULK_ITEMS = 200
+MAX_RULES = 200
 
 
-def _absent_if_empty(text: str) -> str | None:
+def _empty_to_none(text: str) -> str | None:
     return text or None
 
 
-def _not_blank(text: str) -> str:
+def _check_not_blank(text: str) -> str:
     if not text.strip():
         problem = "There is nothing to save: write or paste something first."
         raise ValueError(problem)
     return text
 
 
-Captured = Annotated[
+CapturedText = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=LONGEST_TEXT),
-    AfterValidator(_not_blank),
+    StringConstraints(min_length=1, max_length=MAX_TEXT_LENGTH),
+    AfterValidator(_check_not_blank),
     Field(description="A thought, or exactly one address.", examples=["https://example.com/articles/engines"]),
 ]
-Title = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LONGEST_TITLE), AfterValidator(_absent_if_empty)]
-Summary = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LONGEST_SUMMARY), AfterValidator(_absent_if_empty)]
-TagIds = Annotated[list[Id], Field(max_length=MOST_TAGS)]
+ItemTitle = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_TITLE_LENGTH), AfterValidator(_empty_to_none)]
+ItemSummary = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_SUMMARY_LENGTH), AfterValidator(_empty_to_none)]
+TagIds = Annotated[list[Id], Field(max_length=MAX_TAGS)]
 NewTags = Annotated[
     list[Annotated[str, StringConstraints(max_length=200)]],
-    Field(max_length=MOST_TAGS, description="Names of tags, made where there is none.", examples=[["engines"]]),
+    Field(max_length=MAX_TAGS, description="Names of tags, made where there is none.", examples=[["engines"]]),
 ]
 SuggestionIds = Annotated[list[Id], Field(max_length=100)]
 
 
-class ItemCreate(Input):
+class ItemCreate(InputSchema):
     """Something to keep."""
 
-    text: Captured
+    text: CapturedText
     enrich: bool = Field(default=True, description="Let the assistant describe it. `false` puts it straight into the library.")
     tag_ids: TagIds = Field(default_factory=list)
     new_tags: NewTags = Field(default_factory=list)
 
 
-class ItemsCreate(Input):
+class ItemsCreate(InputSchema):
     """Several things at once, or one pasted text to be taken apart: a text of nothing but addresses, one a line, is as many items."""
 
-    texts: Annotated[list[str], Field(min_length=1, max_length=MOST_IN_BULK, examples=[["https://example.com/a", "A thought."]])] = Field(
+    texts: Annotated[list[str], Field(min_length=1, max_length=MAX_BULK_ITEMS, examples=[["https://example.com/a", "A thought."]])] = Field(
         default_factory=list
     )
-    paste: Annotated[str, Field(max_length=LONGEST_TEXT * 10, examples=["https://example.com/a\nhttps://example.com/b"])] | None = None
+    paste: Annotated[str, Field(max_length=MAX_TEXT_LENGTH * 10, examples=["https://example.com/a\nhttps://example.com/b"])] | None = None
     enrich: bool = True
     tag_ids: TagIds = Field(default_factory=list)
     new_tags: NewTags = Field(default_factory=list)
 
 
-class ItemPatch(Input):
+class ItemPatch(InputSchema):
     """Absent means unchanged; null clears title and summary."""
 
-    title: Title | None = None
-    summary: Summary | None = None
-    text: Captured | None = None
+    title: ItemTitle | None = None
+    summary: ItemSummary | None = None
+    text: CapturedText | None = None
     tag_ids: Annotated[TagIds | None, Field(description="The full set; absent means unchanged.")] = None
     new_tags: NewTags = Field(default_factory=list)
 
 
-class Decision(Input):
+class SuggestionDecision(InputSchema):
     """Which suggestions to take and which never to see again; the others go on waiting."""
 
     accept: SuggestionIds = Field(default_factory=list)
     reject: SuggestionIds = Field(default_factory=list)
 
 
-class Confirmation(Decision):
+class ItemConfirmation(SuggestionDecision):
     """What the person keeps."""
 
-    title: Title | None = None
-    summary: Summary | None = None
+    title: ItemTitle | None = None
+    summary: ItemSummary | None = None
     tag_ids: Annotated[TagIds | None, Field(description="The full set; absent means unchanged.")] = None
     new_tags: NewTags = Field(default_factory=list)
 
 
-class ItemTagOut(Output):
+class ItemTagOut(OutputSchema):
     id: Id
     name: str
     color: str
 
 
-class SuggestionOut(Output):
+class SuggestionOut(OutputSchema):
     """A tag that is proposed, with how sure the assistant is and why."""
 
     id: Id
@@ -108,7 +108,7 @@ class SuggestionOut(Output):
     existing: bool = Field(description="The person has a tag of this name.")
 
 
-class ItemOut(Output):
+class ItemOut(OutputSchema):
     """An item. `enrichment` is null until somebody or something has described it."""
 
     id: Id
@@ -130,12 +130,12 @@ class ItemOut(Output):
     version: int
 
 
-class ItemPage(Output):
+class ItemPage(OutputSchema):
     items: list[ItemOut]
     next_cursor: str | None
 
 
-class ItemRowError(Output):
+class ItemRowError(OutputSchema):
     """Why a row was refused."""
 
     code: str
@@ -143,20 +143,20 @@ class ItemRowError(Output):
     errors: list[dict[str, str]] = Field(default_factory=list)
 
 
-class ItemRow(Output):
+class ItemRow(OutputSchema):
     index: int
     status: int
     item: ItemOut | None = None
     error: ItemRowError | None = None
 
 
-class ItemsResult(Output):
+class ItemsResult(OutputSchema):
     results: list[ItemRow]
     created: int
     failed: int
 
 
-class QuotaOut(Output):
+class QuotaOut(OutputSchema):
     """The assistant's budget of today, by UTC."""
 
     limit: int
@@ -165,7 +165,7 @@ class QuotaOut(Output):
     resets_at: datetime
 
 
-class UsageOut(Output):
+class UsageOut(OutputSchema):
     """What a person's library takes."""
 
     items: int
@@ -174,14 +174,14 @@ class UsageOut(Output):
     bytes_limit: int | None
 
 
-class QuotaOverride(Input):
+class QuotaOverride(InputSchema):
     """A limit for one day; null gives the plan's back."""
 
     day: date = Field(examples=["2026-12-31"])
     limit: Annotated[int, Field(ge=0, le=1_000_000)] | None
 
 
-class RuleIn(Input):
+class RuleIn(InputSchema):
     """What is saved from here gets these tags proposed."""
 
     pattern: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)] = Field(
@@ -190,22 +190,22 @@ class RuleIn(Input):
     tags: Annotated[list[Annotated[str, StringConstraints(max_length=200)]], Field(min_length=1, max_length=10, examples=[["code"]])]
 
 
-class RuleOut(Output):
+class RuleOut(OutputSchema):
     pattern: str
     tags: list[str]
 
 
-class RuleList(Output):
+class RuleList(OutputSchema):
     items: list[RuleOut]
     next_cursor: str | None = None
 
 
-class RulesPut(Input):
+class RulesPut(InputSchema):
     """All rules, in the order in which they are asked."""
 
-    items: Annotated[list[RuleIn], Field(max_length=MOST_RULES)]
+    items: Annotated[list[RuleIn], Field(max_length=MAX_RULES)]
 
 
-def given(changes: Input) -> dict[str, Any]:
+def get_given_fields(changes: InputSchema) -> dict[str, Any]:
     """What a body names, nulls included."""
     return {name: getattr(changes, name) for name in changes.model_fields_set}  # ids stay numbers

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import Double
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.types import Model, text_key
+from refract.core.db.types import Model, text_key
 
 
 class LimitBucket(Model):

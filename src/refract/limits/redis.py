@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from refract.core.redis import Redis, RedisAway, Script
+from refract.core.redis import RedisAway, RedisClient, RedisScript
 from refract.limits.buckets import MemoryBuckets
 
-TAKE: Final = Script("""
+TAKE: Final = RedisScript("""
 local size, rate, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) + tonumber(clock[2]) / 1000000
@@ -21,16 +21,16 @@ return {granted, string.format('%.6f', tokens)}
 """Uses the server's clock, so that machines whose clocks differ share one bucket. A bucket that is full again expires."""
 
 
-async def take_shared(redis: Redis, name: str, cost: int, *, size: float, per_second: float) -> tuple[int, float]:
+async def take_shared(redis: RedisClient, name: str, cost: int, *, size: float, per_second: float) -> tuple[int, float]:
     """Take up to `cost` tokens; return how many were granted, and how many remain."""
-    granted, tokens = await redis.run(TAKE, [f"refract:limit:{name}"], size, per_second, cost)
+    granted, tokens = await redis.run_script(TAKE, [f"refract:limit:{name}"], size, per_second, cost)
     return int(granted), float(tokens)
 
 
 class SharedBuckets:
     """The buckets of one limit, such as misses, in Redis. Redis is not asked once this process has used the limit up by itself."""
 
-    def __init__(self, redis: Redis | None, kind: str, *, size: float, per_second: float) -> None:
+    def __init__(self, redis: RedisClient | None, kind: str, *, size: float, per_second: float) -> None:
         self._redis = redis
         self._kind = kind
         self._size = size

@@ -6,9 +6,9 @@ from typing import cast
 
 from sqlalchemy import Table, delete, select
 
-from refract.core.db import WriteSession
-from refract.core.redis import shared_redis
-from refract.core.rows import insert_or_skip
+from refract.core.db.bulk import insert_or_skip
+from refract.core.db.session import WriteSession
+from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
 from refract.limits.errors import RateLimited
 from refract.limits.models import LimitBucket
@@ -60,7 +60,7 @@ class SharedLimit:
         self._limit = limit
         self._per = per
         size = limit or 1
-        self._buckets = SharedBuckets(rt.part(shared_redis), kind, size=size, per_second=size / seconds)
+        self._buckets = SharedBuckets(rt.singleton(create_redis), kind, size=size, per_second=size / seconds)
 
     async def charge(self, subject: str) -> None:
         """Count one call of a subject, such as a network or a user. Raises `RateLimited` if it has none left."""

@@ -7,19 +7,19 @@ from typing import cast
 
 from sqlalchemy import Table, delete, func, select, text
 
-from refract.core.db import WriteSession
-from refract.core.rows import insert_rows
+from refract.core.db.bulk import insert_rows
+from refract.core.db.session import WriteSession
 from refract.links.models import FeedEntry, Link
 
 TOPIC = "refract_links"
 """What followers in this process listen to, and the channel on PostgreSQL."""
 
-EVERYTHING = 0
+ALL_TARGETS = 0
 """In place of a target: forget all you know, for instance because a domain was blocked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TargetChange:
     """A target that is no longer what it was, and every name (as compared) under which somebody may have asked for it.
 
     `names` holds what it was called before as well as after the change; the code follows from the id.
@@ -30,12 +30,12 @@ class Change:
     names: tuple[str, ...]
 
 
-def change_of(link: Link, names: Iterable[str]) -> Change:
+def build_change(link: Link, names: Iterable[str]) -> TargetChange:
     """Return the news of a link as it is now, under these names and its random code."""
-    return Change(link.id, link.version, (*names, *((link.random_code,) if link.random_code else ())))
+    return TargetChange(link.id, link.version, (*names, *((link.random_code,) if link.random_code else ())))
 
 
-async def changed(session: WriteSession, changes: Sequence[Change]) -> None:
+async def publish_changes(session: WriteSession, changes: Sequence[TargetChange]) -> None:
     """Tell of changes: in the database with this transaction, in this process the moment it is committed, or not at all."""
     if not changes:
         return
@@ -44,10 +44,10 @@ async def changed(session: WriteSession, changes: Sequence[Change]) -> None:
     await insert_rows(session, cast("Table", FeedEntry.__table__), rows)
     if session.dialect == "postgresql":
         await session.execute(text(f"NOTIFY {TOPIC}"))
-    session.after_commit(lambda: session.signals.tell(TOPIC, changes))
+    session.after_commit(lambda: session.signals.publish(TOPIC, changes))
 
 
-async def trim(session: WriteSession, before: datetime, most: int) -> int:
+async def trim_feed(session: WriteSession, before: datetime, limit: int) -> int:
     """Remove a slice of the entries that everybody has read long ago; the answer is how many went.
 
     The newest of the old ones stays: by it readers see that they missed nothing, and SQLite gives no number twice.
@@ -55,7 +55,7 @@ async def trim(session: WriteSession, before: datetime, most: int) -> int:
     newest = await session.scalar(select(func.max(FeedEntry.number)).where(FeedEntry.at < before))
     if newest is None:
         return 0
-    old = select(FeedEntry.number).where(FeedEntry.at < before, FeedEntry.number < newest).order_by(FeedEntry.at).limit(most)
+    old = select(FeedEntry.number).where(FeedEntry.at < before, FeedEntry.number < newest).order_by(FeedEntry.at).limit(limit)
     numbers = list(await session.scalars(old))
     if numbers:
         await session.execute(delete(FeedEntry).where(FeedEntry.number.in_(numbers)))

@@ -4,40 +4,41 @@ from datetime import time, timedelta
 from typing import ClassVar
 
 from refract.core.runtime import Runtime
-from refract.jobs.payload import Payload
-from refract.jobs.registry import handles
-from refract.jobs.schedule import Every
-from refract.links import safety_jobs, service
+from refract.jobs.handlers import handles
+from refract.jobs.payload import JobPayload
+from refract.jobs.schedule import PeriodicJob
+from refract.links import service
+from refract.links.safety import jobs as safety_jobs
 
-BREATH_SECONDS = 0.01
+YIELD_SECONDS = 0.01
 
 
-class MarkExpired(Payload):
+class MarkExpired(JobPayload):
     """Note in the rows of expired links that they are."""
 
     kind: ClassVar[str] = "links.mark_expired"
 
 
-class PurgeLinks(Payload):
+class PurgeLinks(JobPayload):
     """Remove links that ended long ago, if the operator wants that."""
 
     kind: ClassVar[str] = "links.purge"
 
 
-class ForgetInvitations(Payload):
+class PurgeInvitations(JobPayload):
     """Remove invitations that nobody answered in time."""
 
     kind: ClassVar[str] = "links.forget_invitations"
 
 
-@handles(ForgetInvitations)
-async def forget_invitations(rt: Runtime, _job: ForgetInvitations) -> None:
+@handles(PurgeInvitations)
+async def purge_invitations(rt: Runtime, _job: PurgeInvitations) -> None:
     """In slices, so that nobody waits long for the lock."""
     while True:
         async with rt.db.write() as session:
-            if not await service.forget_invitations(session, rt.clock.now()):
+            if not await service.purge_invitations(session, rt.clock.now()):
                 return
-        await rt.clock.sleep(BREATH_SECONDS)
+        await rt.clock.sleep(YIELD_SECONDS)
 
 
 @handles(MarkExpired)
@@ -47,7 +48,7 @@ async def mark_expired(rt: Runtime, _job: MarkExpired) -> None:
         async with rt.db.write() as session:
             if not await service.mark_expired(session, rt.clock.now()):
                 return
-        await rt.clock.sleep(BREATH_SECONDS)
+        await rt.clock.sleep(YIELD_SECONDS)
 
 
 @handles(PurgeLinks)
@@ -57,21 +58,21 @@ async def purge_links(rt: Runtime, _job: PurgeLinks) -> None:
         async with rt.db.write() as session:
             if not await service.purge_links(session, rt.clock.now(), after):
                 return
-        await rt.clock.sleep(BREATH_SECONDS)
+        await rt.clock.sleep(YIELD_SECONDS)
 
 
 HANDLERS = (
     mark_expired,
     purge_links,
-    forget_invitations,
+    purge_invitations,
     safety_jobs.recheck_links,
     safety_jobs.recheck_due_links,
-    safety_jobs.forget_checks,
+    safety_jobs.purge_url_checks,
 )
 PERIODIC = (
-    Every(MarkExpired(), seconds=60),
-    Every(PurgeLinks(), daily=time(2, 0)),
-    Every(ForgetInvitations(), daily=time(2, 15)),
-    Every(safety_jobs.RecheckDueLinks(), seconds=safety_jobs.RUN_INTERVAL_SECONDS),
-    Every(safety_jobs.ForgetChecks(), daily=time(2, 30)),
+    PeriodicJob(MarkExpired(), seconds=60),
+    PeriodicJob(PurgeLinks(), daily=time(2, 0)),
+    PeriodicJob(PurgeInvitations(), daily=time(2, 15)),
+    PeriodicJob(safety_jobs.RecheckDueLinks(), seconds=safety_jobs.RUN_INTERVAL_SECONDS),
+    PeriodicJob(safety_jobs.PurgeUrlChecks(), daily=time(2, 30)),
 )

@@ -21,8 +21,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
-from refract.core.ids import encode
-from refract.core.types import TABLE_OPTIONS, Model, Moment, text_key
+from refract.core.db.types import TABLE_OPTIONS, Model, UtcDateTime, text_key
+from refract.core.ids import encode_base62
 
 
 class LinkState(StrEnum):
@@ -67,7 +67,7 @@ class Visibility(StrEnum):
     """Only owners, people it is shared with and administrators may follow it."""
 
     @property
-    def stored(self) -> tuple[str, str | None]:
+    def columns(self) -> tuple[str, str | None]:
         """Return the columns `visibility` and `audience`.
 
         Every restricted value is stored as `secure`, so that code which does not know an audience lets in too few, never too many.
@@ -75,13 +75,13 @@ class Visibility(StrEnum):
         return (Visibility.SECURE.value, self.value) if self == Visibility.SIGNED_IN else (self.value, None)
 
     @classmethod
-    def read(cls, visibility: str, audience: str | None) -> "Visibility":
+    def from_columns(cls, visibility: str, audience: str | None) -> "Visibility":
         """Return the value behind the two columns. An audience of a later version is `secure` here."""
-        return cls.SIGNED_IN if (visibility, audience) == cls.SIGNED_IN.stored else cls(visibility)
+        return cls.SIGNED_IN if (visibility, audience) == cls.SIGNED_IN.columns else cls(visibility)
 
 
 _OWNERS = table("link_owners", column("primary_link_id", BigInteger), column("user_id", BigInteger)).alias("holding_owner")
-_USERS = table("users", column("id", BigInteger), column("held_at", Moment)).alias("holding_user")
+_USERS = table("users", column("id", BigInteger), column("held_at", UtcDateTime)).alias("holding_user")
 
 
 class Link(Model):
@@ -145,15 +145,15 @@ class Link(Model):
     @property
     def code(self) -> str:
         """The code that the link answers under."""
-        return self.random_code or encode(self.id)
+        return self.random_code or encode_base62(self.id)
 
     @property
-    def seen_as(self) -> Visibility:
-        return Visibility.read(self.visibility, self.audience)
+    def effective_visibility(self) -> Visibility:
+        return Visibility.from_columns(self.visibility, self.audience)
 
-    @seen_as.setter
-    def seen_as(self, value: Visibility) -> None:
-        self.visibility, self.audience = value.stored
+    @effective_visibility.setter
+    def effective_visibility(self, value: Visibility) -> None:
+        self.visibility, self.audience = value.columns
 
     def state_at(self, at: datetime) -> LinkState:
         """Return the state that counts for visitors: a hold comes before everything but deletion."""

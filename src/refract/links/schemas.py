@@ -6,35 +6,35 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from refract.core.schema import Id, Input, Output, Timestamp
+from refract.core.schemas import Id, InputSchema, OutputSchema, Timestamp
 from refract.links.models import FlagReason, InvitedRole, LinkState, Visibility
 
-MOST_NAMES = 50
-MOST_TAGS = 20
-MOST_IN_BULK = 1_000
+MAX_NAMES = 50
+MAX_TAGS = 20
+MAX_BULK_LINKS = 1_000
 
 
-def _absent_if_empty(text: str) -> str | None:
+def _none_if_empty(text: str) -> str | None:
     return text or None
 
 
-Title = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_absent_if_empty)]
-Notes = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_absent_if_empty)]
-Destination = Annotated[str, Field(json_schema_extra={"maxLength": 2048}, examples=["https://example.com/plans/2027"])]
+LinkTitle = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_none_if_empty)]
+LinkNotes = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_none_if_empty)]
+LinkDestination = Annotated[str, Field(json_schema_extra={"maxLength": 2048}, examples=["https://example.com/plans/2027"])]
 RedirectStatus = Literal[301, 302, 307, 308]
-Tags = Annotated[list[str], Field(max_length=200, description=f"Shared tags, at most {MOST_TAGS}.", examples=[["Engineering Tools"]])]
+LinkTags = Annotated[list[str], Field(max_length=200, description=f"Shared tags, at most {MAX_TAGS}.", examples=[["Engineering Tools"]])]
 
 
-class LinkCreate(Input):
+class LinkCreate(InputSchema):
     """A link to be made."""
 
-    destination: Destination
-    names: Annotated[
-        list[str], Field(max_length=MOST_NAMES, description="Paths under which it can be reached.", examples=[["roadmap"]])
-    ] = Field(default_factory=list)
-    title: Title | None = None
-    notes: Notes | None = None
-    tags: Tags = Field(default_factory=list)
+    destination: LinkDestination
+    names: Annotated[list[str], Field(max_length=MAX_NAMES, description="Paths under which it can be reached.", examples=[["roadmap"]])] = (
+        Field(default_factory=list)
+    )
+    title: LinkTitle | None = None
+    notes: LinkNotes | None = None
+    tags: LinkTags = Field(default_factory=list)
     redirect_status: RedirectStatus = 302
     visibility: Visibility | None = Field(default=None, description="Left out: what the operator has set, `unlisted` by default.")
     forward_query: bool = Field(default=False, description="Merge the query of the request into the destination's.")
@@ -44,13 +44,13 @@ class LinkCreate(Input):
     )
 
 
-class LinkPatch(Input):
+class LinkPatch(InputSchema):
     """Absent means unchanged; null clears title, notes and expires_at."""
 
-    destination: Destination | SkipJsonSchema[None] = None
-    title: Title | None = None
-    notes: Notes | None = None
-    tags: Tags | SkipJsonSchema[None] = None
+    destination: LinkDestination | SkipJsonSchema[None] = None
+    title: LinkTitle | None = None
+    notes: LinkNotes | None = None
+    tags: LinkTags | SkipJsonSchema[None] = None
     redirect_status: RedirectStatus | SkipJsonSchema[None] = None
     visibility: Visibility | SkipJsonSchema[None] = None
     forward_query: bool | SkipJsonSchema[None] = None
@@ -65,7 +65,7 @@ class LinkPatch(Input):
         return value
 
 
-class LinkOwnerOut(Output):
+class LinkOwnerOut(OutputSchema):
     """Somebody who owns a link."""
 
     user_id: Id
@@ -75,7 +75,7 @@ class LinkOwnerOut(Output):
     added_at: datetime
 
 
-class LinkShareOut(Output):
+class LinkShareOut(OutputSchema):
     """Somebody a link is shared with."""
 
     user_id: Id
@@ -84,7 +84,7 @@ class LinkShareOut(Output):
     added_at: datetime
 
 
-class InvitationOut(Output):
+class InvitationOut(OutputSchema):
     """An invitation to own a link, open until it is accepted, declined, withdrawn or expired."""
 
     id: Id
@@ -100,26 +100,26 @@ class InvitationOut(Output):
     expires_at: datetime
 
 
-class InvitationMade(Output):
+class InvitationCreated(OutputSchema):
     """What became of adding an owner: somebody was invited."""
 
     invitation: InvitationOut
 
 
-class InvitationList(Output):
+class InvitationList(OutputSchema):
     """Every open invitation of a link."""
 
     items: list[InvitationOut]
 
 
-class InvitationPage(Output):
+class InvitationPage(OutputSchema):
     """What I was invited to, newest first."""
 
     items: list[InvitationOut]
     next_cursor: str | None
 
 
-class LinkOut(Output):
+class LinkOut(OutputSchema):
     """A link. Figures are null for those who may look at it but not at its statistics."""
 
     id: Id
@@ -146,19 +146,19 @@ class LinkOut(Output):
     owners: list[LinkOwnerOut]
 
 
-class LinkPage(Output):
+class LinksPage(OutputSchema):
     items: list[LinkOut]
     next_cursor: str | None
 
 
-class BulkCreate(Input):
+class BulkCreate(InputSchema):
     """Many links at once. Each row is judged by itself."""
 
     links: Annotated[
         list[dict[str, Any]],
         Field(
             min_length=1,
-            max_length=MOST_IN_BULK,
+            max_length=MAX_BULK_LINKS,
             description="Rows in the shape of `POST /links`.",
             examples=[[{"destination": "https://example.com/"}]],
         ),
@@ -166,7 +166,7 @@ class BulkCreate(Input):
     dry_run: bool = Field(default=False, description="Judge every row and make nothing.")
 
 
-class RowError(Output):
+class BulkRowError(OutputSchema):
     """Why a row was refused."""
 
     code: str
@@ -174,44 +174,44 @@ class RowError(Output):
     errors: list[dict[str, str]] = Field(default_factory=list)
 
 
-class BulkRow(Output):
+class BulkRow(OutputSchema):
     """What became of a row: 201 made, 200 found, or the status that it would have had alone."""
 
     index: int
     status: int
     link: LinkOut | None = None
-    error: RowError | None = None
+    error: BulkRowError | None = None
 
 
-class BulkResult(Output):
+class BulkResult(OutputSchema):
     results: list[BulkRow]
     created: int
     failed: int
 
 
-class Renewal(Input):
+class LinkRenewal(InputSchema):
     """A new end, or none."""
 
     expires_at: Timestamp | None = None
 
 
-class PersonIn(Input):
+class PersonIn(InputSchema):
     """Somebody, by the verified email address of their account."""
 
     email: Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=255)] = Field(examples=["ada@example.com"])
 
 
-class OwnerList(Output):
+class OwnerList(OutputSchema):
     items: list[LinkOwnerOut]
     next_cursor: str | None = None
 
 
-class ShareList(Output):
+class ShareList(OutputSchema):
     items: list[LinkShareOut]
     next_cursor: str | None = None
 
 
-class VersionOut(Output):
+class VersionOut(OutputSchema):
     """One version of a link: who made it, and what changed."""
 
     version: int
@@ -221,6 +221,6 @@ class VersionOut(Output):
     changes: dict[str, Any]
 
 
-class VersionPage(Output):
+class VersionPage(OutputSchema):
     items: list[VersionOut]
     next_cursor: str | None

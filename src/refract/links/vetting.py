@@ -1,6 +1,6 @@
 """A destination that was looked at before anything is written."""
 
-from refract.links.safety import Vetted, vet
-from refract.links.safety_errors import InvalidUrl
+from refract.links.safety.errors import InvalidUrl
+from refract.links.safety.service import CheckedDestination, check_destinations
 
-__all__ = ["InvalidUrl", "Vetted", "vet"]
+__all__ = ["CheckedDestination", "InvalidUrl", "check_destinations"]

@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, and_, false
 
-from refract.identity.access import Relation, Right, allowed
+from refract.identity.access import AccessRelation, AccessRight, is_allowed
 from refract.lists.errors import ListNotFound
 from refract.lists.models import LinkList
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class ListCaller:
     """Somebody who asks: a person, a browser with a creator cookie (known by its digest), both, or neither."""
 
     user_id: int | None = None
     creator: str | None = None
     is_admin: bool = False
 
-    def relation(self, found: LinkList) -> Relation:
+    def relation(self, found: LinkList) -> AccessRelation:
         if self.is_admin:
-            return Relation.ADMIN
-        if self.made(found):
-            return Relation.PRIMARY
-        return Relation.STRANGER if self.user_id is None else Relation.SIGNED_IN
+            return AccessRelation.ADMIN
+        if self.is_owner_of(found):
+            return AccessRelation.PRIMARY
+        return AccessRelation.STRANGER if self.user_id is None else AccessRelation.SIGNED_IN
 
-    def made(self, found: LinkList) -> bool:
+    def is_owner_of(self, found: LinkList) -> bool:
         """Once a person has a list, the cookie that made it opens it no more."""
         if found.owner_id is not None:
             return found.owner_id == self.user_id
@@ -35,15 +35,15 @@ class Who:
 
     def as_admin(self, found: LinkList) -> bool:
         """Whether nothing but an administrator's rights let them in."""
-        return self.is_admin and not self.made(found)
+        return self.is_admin and not self.is_owner_of(found)
 
-    def demand(self, found: LinkList | None, right: Right) -> LinkList:
+    def require(self, found: LinkList | None, right: AccessRight) -> LinkList:
         """The list, for those who may do this with it; for others there is none."""
-        if found is None or not allowed(self.relation(found), right):
+        if found is None or not is_allowed(self.relation(found), right):
             raise ListNotFound
         return found
 
-    def mine(self) -> ColumnElement[bool]:
+    def filter_own_lists(self) -> ColumnElement[bool]:
         """The lists that are shown as somebody's own."""
         if self.user_id is not None:
             return LinkList.owner_id == self.user_id

@@ -18,34 +18,34 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
-def rss(found: PublicList, base_url: str) -> str:
+def render_rss(found: PublicList, base_url: str) -> str:
     """One item per entry, in the list's order."""
-    address, self_address = found.url, _feed_address(found, "rss", base_url)
-    items = "".join(_rss_item(found, entry) for entry in found.entries)
+    address, self_address = found.url, _build_feed_url(found, "rss", base_url)
+    items = "".join(_render_rss_item(found, entry) for entry in found.entries)
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'
         '<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel>'
-        f"<title>{_xml(title_of(found))}</title><link>{_xml(address)}</link>"
-        f"<description>{_xml(found.description or title_of(found))}</description>"
+        f"<title>{_escape_xml(get_title(found))}</title><link>{_escape_xml(address)}</link>"
+        f"<description>{_escape_xml(found.description or get_title(found))}</description>"
         f'<atom:link href={quoteattr(self_address)} rel="self" type="application/rss+xml"/>'
         f"<lastBuildDate>{format_datetime(found.published_at.astimezone(UTC), usegmt=True)}</lastBuildDate>"
         f"<generator>Refract</generator>{items}</channel></rss>\n"
     )
 
 
-def _rss_item(found: PublicList, entry: PublicEntry) -> str:
-    about = f"<description>{_xml(entry.description)}</description>" if entry.description else ""
+def _render_rss_item(found: PublicList, entry: PublicEntry) -> str:
+    about = f"<description>{_escape_xml(entry.description)}</description>" if entry.description else ""
     return (
-        f"<item><title>{_xml(entry.title or NO_TITLE)}</title><link>{_xml(entry.url)}</link>{about}"
-        f'<guid isPermaLink="false">{_xml(_id(found, entry))}</guid>'
+        f"<item><title>{_escape_xml(entry.title or NO_TITLE)}</title><link>{_escape_xml(entry.url)}</link>{about}"
+        f'<guid isPermaLink="false">{_escape_xml(_build_item_id(found, entry))}</guid>'
         f"<pubDate>{format_datetime(found.published_at.astimezone(UTC), usegmt=True)}</pubDate></item>"
     )
 
 
-def json_feed(found: PublicList, base_url: str) -> str:
+def render_json_feed(found: PublicList, base_url: str) -> str:
     items = [
         {
-            "id": _id(found, entry),
+            "id": _build_item_id(found, entry),
             "url": entry.url,
             "title": entry.title or NO_TITLE,
             "content_text": entry.description or entry.title or entry.url,
@@ -56,60 +56,60 @@ def json_feed(found: PublicList, base_url: str) -> str:
     ]
     feed = {
         "version": "https://jsonfeed.org/version/1.1",
-        "title": title_of(found),
+        "title": get_title(found),
         "home_page_url": found.url,
-        "feed_url": _feed_address(found, "json", base_url),
+        "feed_url": _build_feed_url(found, "json", base_url),
         **({"description": found.description} if found.description else {}),
         "items": items,
     }
     return json.dumps(feed, ensure_ascii=False, indent=1)
 
 
-def markdown(found: PublicList, base_url: str) -> str:  # noqa: ARG001 - all feeds have this shape
-    parts = [f"# {_md(title_of(found))}"]
+def render_markdown(found: PublicList, base_url: str) -> str:  # noqa: ARG001 - all feeds have this shape
+    parts = [f"# {_escape_markdown(get_title(found))}"]
     if found.description:
-        parts.append(_md(found.description))
-    parts.append("\n".join(_md_line(number, entry) for number, entry in enumerate(found.entries, 1)))
+        parts.append(_escape_markdown(found.description))
+    parts.append("\n".join(_render_markdown_line(number, entry) for number, entry in enumerate(found.entries, 1)))
     parts.append(f"<{found.url}>")
     return "\n\n".join(parts) + "\n"
 
 
-def _md_line(number: int, entry: PublicEntry) -> str:
-    about = f" – {_md(entry.description)}" if entry.description else ""
+def _render_markdown_line(number: int, entry: PublicEntry) -> str:
+    about = f" – {_escape_markdown(entry.description)}" if entry.description else ""
     address = entry.url.replace("<", "%3C").replace(">", "%3E").replace(" ", "%20")
-    return f"{number}. [{_md(entry.title or NO_TITLE)}](<{address}>){about}"
+    return f"{number}. [{_escape_markdown(entry.title or NO_TITLE)}](<{address}>){about}"
 
 
-Feed = Callable[[PublicList, str], str]
-FEEDS: dict[str, tuple[Feed, str]] = {
-    "rss": (rss, "application/rss+xml"),
-    "json": (json_feed, "application/feed+json"),
-    "md": (markdown, "text/markdown"),
+FeedRenderer = Callable[[PublicList, str], str]
+FEEDS: dict[str, tuple[FeedRenderer, str]] = {
+    "rss": (render_rss, "application/rss+xml"),
+    "json": (render_json_feed, "application/feed+json"),
+    "md": (render_markdown, "text/markdown"),
 }
 
 
-def title_of(found: PublicList) -> str:
+def get_title(found: PublicList) -> str:
     return found.title or found.slug
 
 
-def addresses(found: Sequence[PublicEntry]) -> str:
+def join_addresses(found: Sequence[PublicEntry]) -> str:
     """One address a line, for whoever copies them all."""
     return "\n".join(entry.url for entry in found)
 
 
-def _feed_address(found: PublicList, kind: str, base_url: str) -> str:
+def _build_feed_url(found: PublicList, kind: str, base_url: str) -> str:
     asked = "" if found.edition == found.latest_edition else f"?edition={found.edition}"
     return f"{base_url}/{found.slug}.{kind}{asked}"
 
 
-def _id(found: PublicList, entry: PublicEntry) -> str:
+def _build_item_id(found: PublicList, entry: PublicEntry) -> str:
     """The same entry keeps its id as long as the edition is there."""
     return f"{found.url.partition('?')[0]}/{entry.position}?edition={found.edition}"
 
 
-def _xml(text: str) -> str:
+def _escape_xml(text: str) -> str:
     return escape(_NOT_XML.sub("", text))
 
 
-def _md(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))

@@ -4,29 +4,29 @@ from datetime import time
 from typing import ClassVar
 
 from refract.core.runtime import Runtime
-from refract.jobs.payload import Payload
-from refract.jobs.registry import handles
-from refract.jobs.schedule import Every
-from refract.links.safety_jobs import RUN_INTERVAL_SECONDS
-from refract.lists import fetching, service
-from refract.names.service import release_held
+from refract.jobs.handlers import handles
+from refract.jobs.payload import JobPayload
+from refract.jobs.schedule import PeriodicJob
+from refract.links.safety.jobs import RUN_INTERVAL_SECONDS
+from refract.lists import entry_jobs, service
+from refract.names.service import release_expired_names
 
-BREATH_SECONDS = 0.01
+YIELD_SECONDS = 0.01
 
 
-class EraseLists(Payload):
+class PurgeLists(JobPayload):
     """Erase lists deleted long ago, drafts that nobody came back to, and old lines of the log."""
 
     kind: ClassVar[str] = "lists.erase"
 
 
-class GiveUpWaiting(Payload):
+class FailStaleEntries(JobPayload):
     """End the waiting of entries whose job was lost."""
 
     kind: ClassVar[str] = "lists.give_up_waiting"
 
 
-class ReleaseNames(Payload):
+class ReleaseNames(JobPayload):
     """Free the names of lists deleted 24 hours ago."""
 
     kind: ClassVar[str] = "lists.release_names"
@@ -35,38 +35,38 @@ class ReleaseNames(Payload):
 @handles(ReleaseNames)
 async def release_names(rt: Runtime, _job: ReleaseNames) -> None:
     async with rt.db.write() as session:
-        await release_held(session, rt.clock.now())
+        await release_expired_names(session, rt.clock.now())
 
 
-@handles(EraseLists)
-async def erase_lists(rt: Runtime, _job: EraseLists) -> None:
+@handles(PurgeLists)
+async def purge_lists(rt: Runtime, _job: PurgeLists) -> None:
     """In slices, so that nobody waits long for the lock."""
     while True:
         async with rt.db.write() as session:
-            erased = await service.erase_old(session, rt.clock.now())
-            forgotten = await service.forget_actions(session, rt.clock.now())
+            erased = await service.purge_old_lists(session, rt.clock.now())
+            forgotten = await service.purge_actions(session, rt.clock.now())
         if not erased and not forgotten:
             return
-        await rt.clock.sleep(BREATH_SECONDS)
+        await rt.clock.sleep(YIELD_SECONDS)
 
 
-@handles(GiveUpWaiting)
-async def give_up_waiting(rt: Runtime, _job: GiveUpWaiting) -> None:
+@handles(FailStaleEntries)
+async def fail_stale_entries(rt: Runtime, _job: FailStaleEntries) -> None:
     async with rt.db.write() as session:
-        await service.give_up_waiting(session, rt.clock.now())
+        await service.fail_stale_entries(session, rt.clock.now())
 
 
 HANDLERS = (
-    fetching.fetch_entry,
-    fetching.recheck_entries,
-    fetching.recheck_due_entries,
-    erase_lists,
-    give_up_waiting,
+    entry_jobs.fetch_entry,
+    entry_jobs.recheck_entries,
+    entry_jobs.recheck_due_entries,
+    purge_lists,
+    fail_stale_entries,
     release_names,
 )
 PERIODIC = (
-    Every(EraseLists(), daily=time(3, 0)),
-    Every(GiveUpWaiting(), seconds=300),
-    Every(ReleaseNames(), seconds=300),
-    Every(fetching.RecheckDueEntries(), seconds=RUN_INTERVAL_SECONDS),
+    PeriodicJob(PurgeLists(), daily=time(3, 0)),
+    PeriodicJob(FailStaleEntries(), seconds=300),
+    PeriodicJob(ReleaseNames(), seconds=300),
+    PeriodicJob(entry_jobs.RecheckDueEntries(), seconds=RUN_INTERVAL_SECONDS),
 )

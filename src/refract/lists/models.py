@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
-from refract.core.types import TABLE_OPTIONS, Model, Moment, text_key
+from refract.core.db.types import TABLE_OPTIONS, Model, UtcDateTime, text_key
 
 
 class ListStatus(StrEnum):
@@ -40,7 +40,7 @@ class ListEvent(StrEnum):
     DELETE = "delete"
 
 
-_USERS = table("users", column("id", BigInteger), column("held_at", Moment)).alias("holding_user")
+_USERS = table("users", column("id", BigInteger), column("held_at", UtcDateTime)).alias("holding_user")
 
 
 class LinkList(Model):

@@ -9,40 +9,40 @@ from typing import Any
 from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, func, or_, select
 from sqlalchemy.orm import aliased
 
-from refract.analytics.models import ListTotals
-from refract.core.db import ReadSession
-from refract.core.page import Cursors, Page
-from refract.core.text import fold
-from refract.identity.access import Right
+from refract.clicks.models import ListTotals
+from refract.core.db.session import ReadSession
+from refract.core.pagination import CursorCodec, Page
+from refract.core.text import fold_text
+from refract.identity.access import AccessRight
 from refract.identity.models import User
 from refract.links.models import Link
-from refract.links.safety_models import BlockEpoch
-from refract.lists.access import Who
+from refract.links.safety.models import BlockEpoch
+from refract.lists.access import ListCaller
 from refract.lists.errors import EntryNotFound
 from refract.lists.models import FetchStatus, LinkList, ListEntry, ListStatus
-from refract.lists.shown import EntryRow, Seen
+from refract.lists.presentation import EntryRow, ListDetails
 from refract.names.grammar import name_key
-from refract.names.models import Kind, Name
+from refract.names.models import Name, NameTarget
 
-ALIVE = LinkList.deleted_at.is_(None)
-PUBLISHED = and_(ALIVE, LinkList.status == ListStatus.PUBLISHED)
-_SLICE = 100
+NOT_DELETED = LinkList.deleted_at.is_(None)
+IS_PUBLISHED = and_(NOT_DELETED, LinkList.status == ListStatus.PUBLISHED)
+_BATCH_SIZE = 100
 _EPOCH = select(func.max(BlockEpoch.epoch)).scalar_subquery()
 
 
-async def view_list(session: ReadSession, who: Who, list_id: int) -> Seen:
+async def view_list(session: ReadSession, caller: ListCaller, list_id: int) -> ListDetails:
     """A list that somebody may look at, with its figures; its entries are another question."""
-    row = (await session.execute(_seen().where(LinkList.id == list_id, ALIVE))).one_or_none()
-    who.demand(row[0] if row else None, Right.VIEW)
+    row = (await session.execute(_select_details().where(LinkList.id == list_id, NOT_DELETED))).one_or_none()
+    caller.require(row[0] if row else None, AccessRight.VIEW)
     assert row is not None  # noqa: S101 - demanded
-    return Seen(row[0], views=row[1] or 0, epoch=row[2] or 0)
+    return ListDetails(row[0], views=row[1] or 0, epoch=row[2] or 0)
 
 
-def _seen() -> Select[Any]:
+def _select_details() -> Select[Any]:
     return select(LinkList, ListTotals.total_clicks, _EPOCH).outerjoin(ListTotals, ListTotals.target_id == LinkList.id)
 
 
-async def entries_of(
+async def list_entries(
     session: ReadSession, list_id: int, ids: Collection[int] | None = None, *, position: int | None = None
 ) -> list[EntryRow]:
     """The entries in order, each with the link it follows and how often it was followed. `ids` and `position` ask for some of them only."""
@@ -58,7 +58,7 @@ async def entries_of(
     if position is not None:
         wanted = wanted.where(ListEntry.position == position)
     rows: list[EntryRow] = []
-    for some in (await session.execute(wanted)).partitions(_SLICE):
+    for some in (await session.execute(wanted)).partitions(_BATCH_SIZE):
         rows += [EntryRow(entry, link, clicks or 0) for entry, link, clicks in some]
         await asyncio.sleep(0)  # making objects of a thousand rows takes longer than the loop should be kept
     return rows
@@ -75,7 +75,7 @@ async def find_entry(session: ReadSession, list_id: int, entry_id: int) -> ListE
     return found
 
 
-async def earlier_alike(session: ReadSession, entries: Sequence[ListEntry]) -> set[int]:
+async def find_duplicates(session: ReadSession, entries: Sequence[ListEntry]) -> set[int]:
     """Those of these entries of one list that have the same form as one before them."""
     if not entries:
         return set()
@@ -96,10 +96,10 @@ async def earlier_alike(session: ReadSession, entries: Sequence[ListEntry]) -> s
     return set(await session.scalars(alike))
 
 
-async def page_of_lists(
+async def load_lists_page(
     session: ReadSession,
-    cursors: Cursors,
-    who: Who,
+    cursors: CursorCodec,
+    caller: ListCaller,
     *,
     limit: int,
     cursor: str | None,
@@ -107,24 +107,24 @@ async def page_of_lists(
     q: str | None = None,
 ) -> Page[tuple[LinkList, int, int]]:
     """Somebody's lists, newest first, each with its number of entries and of views."""
-    question = ["lists", who.user_id, who.creator, status, q]
+    question = ["lists", caller.user_id, caller.creator, status, q]
     counted = select(func.count()).where(ListEntry.list_id == LinkList.id).scalar_subquery()
     wanted = (
         select(LinkList, counted, ListTotals.total_clicks)
         .outerjoin(ListTotals, ListTotals.target_id == LinkList.id)
-        .where(who.mine(), ALIVE, *_matching(status, q))
+        .where(caller.filter_own_lists(), NOT_DELETED, *_build_conditions(status, q))
         .order_by(LinkList.id.desc())
         .limit(limit + 1)
     )
     if cursor:
-        (before,) = cursors.read(question, cursor)
+        (before,) = cursors.decode(question, cursor)
         wanted = wanted.where(LinkList.id < before)
     rows = [(found, count or 0, views or 0) for found, count, views in await session.execute(wanted)]
-    return cursors.page(question, rows, limit, lambda row: (row[0].id,))
+    return cursors.build_page(question, rows, limit, lambda row: (row[0].id,))
 
 
-def _matching(status: ListStatus | None, q: str | None) -> list[ColumnElement[bool]]:
-    words = [LinkList.search_text.contains(word, autoescape=True) for word in fold(q or "").split()]
+def _build_conditions(status: ListStatus | None, q: str | None) -> list[ColumnElement[bool]]:
+    words = [LinkList.search_text.contains(word, autoescape=True) for word in fold_text(q or "").split()]
     return [*([LinkList.status == status] if status else []), *words]
 
 
@@ -142,50 +142,50 @@ class AllListsFilter:
 class ListRow:
     """Somebody's list as administrators see it in a table; `hosts` are some of those it leads to."""
 
-    found: LinkList
+    link_list: LinkList
     owner: User | None
     entry_count: int
     views: int
     hosts: tuple[str, ...] = ()
 
 
-async def page_of_all_lists(
-    session: ReadSession, cursors: Cursors, asked: AllListsFilter, *, limit: int, cursor: str | None
+async def load_all_lists_page(
+    session: ReadSession, cursors: CursorCodec, filters: AllListsFilter, *, limit: int, cursor: str | None
 ) -> Page[ListRow]:
     """Return everybody's lists, newest first: two queries, however many there are."""
-    question = ["all lists", asked.q, asked.anonymous, asked.status, str(asked.removed_since)]
+    question = ["all lists", filters.q, filters.anonymous, filters.status, str(filters.removed_since)]
     counted = select(func.count()).where(ListEntry.list_id == LinkList.id).scalar_subquery()
     wanted = (
         select(LinkList, User, counted, ListTotals.total_clicks)
         .outerjoin(User, User.id == LinkList.owner_id)
         .outerjoin(ListTotals, ListTotals.target_id == LinkList.id)
-        .where(*_chosen(asked))
+        .where(*_build_filter_conditions(filters))
         .order_by(LinkList.id.desc())
         .limit(limit + 1)
     )
     if cursor:
-        (before,) = cursors.read(question, cursor)
+        (before,) = cursors.decode(question, cursor)
         wanted = wanted.where(LinkList.id < before)
     rows = [ListRow(found, owner, count or 0, views or 0) for found, owner, count, views in await session.execute(wanted)]
-    hosts = await hosts_of(session, [row.found.id for row in rows[:limit]])
-    rows = [replace(row, hosts=hosts.get(row.found.id, ())) for row in rows]
-    return cursors.page(question, rows, limit, lambda row: (row.found.id,))
+    hosts = await list_hosts(session, [row.link_list.id for row in rows[:limit]])
+    rows = [replace(row, hosts=hosts.get(row.link_list.id, ())) for row in rows]
+    return cursors.build_page(question, rows, limit, lambda row: (row.found.id,))
 
 
-def _chosen(asked: AllListsFilter) -> list[ColumnElement[bool]]:
+def _build_filter_conditions(filters: AllListsFilter) -> list[ColumnElement[bool]]:
     """Every word must occur in title, name or description, or in the host of an entry."""
-    chosen: list[ColumnElement[bool]] = [ALIVE if asked.removed_since is None else LinkList.deleted_at >= asked.removed_since]
-    if asked.anonymous is not None:
-        chosen.append(LinkList.owner_id.is_(None) if asked.anonymous else LinkList.owner_id.is_not(None))
-    if asked.status is not None:
-        chosen.append(LinkList.status == asked.status)
-    for word in fold(asked.q or "").split():
+    chosen: list[ColumnElement[bool]] = [NOT_DELETED if filters.removed_since is None else LinkList.deleted_at >= filters.removed_since]
+    if filters.anonymous is not None:
+        chosen.append(LinkList.owner_id.is_(None) if filters.anonymous else LinkList.owner_id.is_not(None))
+    if filters.status is not None:
+        chosen.append(LinkList.status == filters.status)
+    for word in fold_text(filters.q or "").split():
         leads_there = select(ListEntry.id).where(ListEntry.list_id == LinkList.id, ListEntry.host.contains(word, autoescape=True))
         chosen.append(or_(LinkList.search_text.contains(word, autoescape=True), leads_there.exists()))
     return chosen
 
 
-async def hosts_of(session: ReadSession, list_ids: Sequence[int], most: int = 20) -> dict[int, tuple[str, ...]]:
+async def list_hosts(session: ReadSession, list_ids: Sequence[int], limit: int = 20) -> dict[int, tuple[str, ...]]:
     """Return the hosts that each list leads to, in the order of its entries."""
     wanted = (
         select(ListEntry.list_id, ListEntry.host)
@@ -196,97 +196,99 @@ async def hosts_of(session: ReadSession, list_ids: Sequence[int], most: int = 20
     found: dict[int, list[str]] = {}
     for list_id, host in await session.execute(wanted) if list_ids else ():
         found.setdefault(list_id, []).append(host)
-    return {list_id: tuple(hosts[:most]) for list_id, hosts in found.items()}
+    return {list_id: tuple(hosts[:limit]) for list_id, hosts in found.items()}
 
 
-async def list_named(session: ReadSession, slug: str) -> LinkList | None:
+async def find_published_list(session: ReadSession, slug: str) -> LinkList | None:
     """Return the published list that holds a name."""
-    return await session.scalar(select(LinkList).where(LinkList.id == _holder(slug), PUBLISHED))
+    return await session.scalar(select(LinkList).where(LinkList.id == _select_holder_id(slug), IS_PUBLISHED))
 
 
-async def removed_named(session: ReadSession, slug: str) -> LinkList | None:
+async def find_removed_list(session: ReadSession, slug: str) -> LinkList | None:
     """Return the list that was published under a name and deleted last."""
-    wanted = select(LinkList).where(LinkList.slug == slug, LinkList.status == ListStatus.PUBLISHED, ~ALIVE)
+    wanted = select(LinkList).where(LinkList.slug == slug, LinkList.status == ListStatus.PUBLISHED, ~NOT_DELETED)
     return await session.scalar(wanted.order_by(LinkList.deleted_at.desc(), LinkList.edition.desc()).limit(1))
 
 
-async def lately_deleted(session: ReadSession, who: Who, since: datetime, most: int = 20) -> list[tuple[LinkList, bool]]:
+async def list_recently_deleted(session: ReadSession, caller: ListCaller, since: datetime, limit: int = 20) -> list[tuple[LinkList, bool]]:
     """Return the lists that somebody deleted since then, latest first, and whether each still holds a name.
 
     Editions that went together are told as one, the latest of them.
     """
-    held = select(Name.key).where(Name.kind == Kind.LIST, Name.target_id == LinkList.id).exists()
-    wanted = select(LinkList, held).where(who.mine(), LinkList.deleted_at > since, LinkList.deleted_by_admin.is_(False))
-    rows = await session.execute(wanted.order_by(LinkList.deleted_at.desc(), LinkList.edition.desc()).limit(most))
+    held = select(Name.key).where(Name.kind == NameTarget.LIST, Name.target_id == LinkList.id).exists()
+    wanted = select(LinkList, held).where(caller.filter_own_lists(), LinkList.deleted_at > since, LinkList.deleted_by_admin.is_(False))
+    rows = await session.execute(wanted.order_by(LinkList.deleted_at.desc(), LinkList.edition.desc()).limit(limit))
     told: dict[tuple[int, datetime | None], tuple[LinkList, bool]] = {}
     for found, holds in rows:
         told.setdefault((found.family_id, found.deleted_at), (found, holds))
     return list(told.values())
 
 
-async def claimable(session: ReadSession, creator: str | None) -> list[LinkList]:
+async def list_claimable(session: ReadSession, creator: str | None) -> list[LinkList]:
     """What the holder of a creator cookie has made and nobody has claimed yet."""
     if creator is None:
         return []
-    waiting = select(LinkList).where(LinkList.creator_hash == creator, LinkList.owner_id.is_(None), ALIVE)
+    waiting = select(LinkList).where(LinkList.creator_hash == creator, LinkList.owner_id.is_(None), NOT_DELETED)
     return list(await session.scalars(waiting.order_by(LinkList.id)))
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedEdition:
     """A published edition, and where it stands among its siblings."""
 
-    seen: Seen
-    latest: int
-    before: int | None
-    after: int | None
+    details: ListDetails
+    latest_edition: int
+    previous_edition: int | None
+    next_edition: int | None
 
 
-async def published(session: ReadSession, target: int | str, edition: int | None = None) -> Published | None:
+async def find_published_edition(session: ReadSession, target: int | str, edition: int | None = None) -> PublishedEdition | None:
     """The edition that holds a name, given by its id or by the name itself, or another one of the same list."""
-    holder = _holder(target)
+    holder = _select_holder_id(target)
     current = aliased(LinkList)
     sibling = aliased(LinkList)
     others = and_(sibling.family_id == LinkList.family_id, sibling.deleted_at.is_(None))
     older = select(func.max(sibling.edition)).where(others, sibling.edition < LinkList.edition).scalar_subquery()
     newer = select(func.min(sibling.edition)).where(others, sibling.edition > LinkList.edition).scalar_subquery()
     wanted = (
-        _seen()
+        _select_details()
         .add_columns(current.edition, older, newer)
         .join(current, current.family_id == LinkList.family_id)
-        .where(current.id == holder, current.deleted_at.is_(None), current.status == ListStatus.PUBLISHED, PUBLISHED)
+        .where(current.id == holder, current.deleted_at.is_(None), current.status == ListStatus.PUBLISHED, IS_PUBLISHED)
         .where(LinkList.id == current.id if edition is None else LinkList.edition == edition)
     )
     row = (await session.execute(wanted)).one_or_none()
     if row is None:
         return None
     found, views, epoch, latest, before, after = row
-    return Published(Seen(found, views=views or 0, epoch=epoch or 0), latest, before, after)
+    return PublishedEdition(ListDetails(found, views=views or 0, epoch=epoch or 0), latest, before, after)
 
 
-def _holder(target: int | str) -> int | ScalarSelect[int]:
+def _select_holder_id(target: int | str) -> int | ScalarSelect[int]:
     if isinstance(target, int):
         return target
-    return select(Name.target_id).where(Name.key == name_key(target), Name.kind == Kind.LIST).scalar_subquery()
+    return select(Name.target_id).where(Name.key == name_key(target), Name.kind == NameTarget.LIST).scalar_subquery()
 
 
-async def open_edition(session: ReadSession, family_id: int) -> LinkList | None:
+async def find_open_edition(session: ReadSession, family_id: int) -> LinkList | None:
     """The draft of the next edition, if one was begun."""
-    drafts = select(LinkList).where(LinkList.family_id == family_id, LinkList.status == ListStatus.DRAFT, ALIVE)
+    drafts = select(LinkList).where(LinkList.family_id == family_id, LinkList.status == ListStatus.DRAFT, NOT_DELETED)
     return await session.scalar(drafts.order_by(LinkList.id).limit(1))
 
 
-async def still_pending(session: ReadSession, entry_id: int) -> tuple[str, int | None] | None:
+async def find_pending_entry(session: ReadSession, entry_id: int) -> tuple[str, int | None] | None:
     """Return address and list owner of an entry whose page is still to be fetched, of a list that still exists."""
     wanted = select(ListEntry.href, LinkList.owner_id).join(LinkList, LinkList.id == ListEntry.list_id)
-    pending = wanted.where(ListEntry.id == entry_id, ListEntry.fetch_status == FetchStatus.PENDING, ALIVE)
+    pending = wanted.where(ListEntry.id == entry_id, ListEntry.fetch_status == FetchStatus.PENDING, NOT_DELETED)
     row = (await session.execute(pending)).one_or_none()
     return (row.href, row.owner_id) if row is not None else None
 
 
-async def due_entries(session: ReadSession, now: datetime, *, clicked_every: timedelta, every: timedelta, most: int) -> dict[int, str]:
+async def find_due_entries(
+    session: ReadSession, now: datetime, *, clicked_every: timedelta, every: timedelta, limit: int
+) -> dict[int, str]:
     """Return id and address of entries whose check is due: never checked, followed since yesterday's check, or last checked long ago."""
-    alive = select(ListEntry.id, ListEntry.href).join(LinkList, LinkList.id == ListEntry.list_id).where(ALIVE, ~ListEntry.dangerous)
+    alive = select(ListEntry.id, ListEntry.href).join(LinkList, LinkList.id == ListEntry.list_id).where(NOT_DELETED, ~ListEntry.dangerous)
     followed = alive.join(ListTotals, ListTotals.target_id == ListEntry.id).where(
         ListTotals.last_clicked_at > ListEntry.checked_at, ListEntry.checked_at <= now - clicked_every
     )
@@ -297,16 +299,16 @@ async def due_entries(session: ReadSession, now: datetime, *, clicked_every: tim
     )
     found: dict[int, str] = {}
     for question in questions:
-        if len(found) < most:
-            found |= dict((await session.execute(question.limit(most - len(found)))).all())
+        if len(found) < limit:
+            found |= dict((await session.execute(question.limit(limit - len(found)))).all())
     return found
 
 
-async def untouched_drafts(session: ReadSession, before: datetime, most: int) -> list[int]:
+async def find_abandoned_drafts(session: ReadSession, before: datetime, limit: int) -> list[int]:
     """Drafts without an owner that nobody has changed for long."""
     wanted = select(LinkList.id).where(LinkList.status == ListStatus.DRAFT, LinkList.owner_id.is_(None), LinkList.updated_at < before)
-    return list(await session.scalars(wanted.order_by(LinkList.updated_at).limit(most)))
+    return list(await session.scalars(wanted.order_by(LinkList.updated_at).limit(limit)))
 
 
-async def long_deleted(session: ReadSession, before: datetime, most: int) -> list[int]:
-    return list(await session.scalars(select(LinkList.id).where(LinkList.deleted_at < before).order_by(LinkList.deleted_at).limit(most)))
+async def find_long_deleted(session: ReadSession, before: datetime, limit: int) -> list[int]:
+    return list(await session.scalars(select(LinkList.id).where(LinkList.deleted_at < before).order_by(LinkList.deleted_at).limit(limit)))

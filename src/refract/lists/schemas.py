@@ -6,47 +6,47 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from refract.core.schema import Id, Input, Output
+from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.lists.models import FetchStatus, ListStatus
 from refract.lists.palettes import Palette
 
-MOST_ENTRIES = 1_000
-MOST_AT_ONCE = 200
-LONGEST_URL = 2_000
+MAX_ENTRIES = 1_000
+MAX_BATCH_ENTRIES = 200
+MAX_URL_LENGTH = 2_000
 
 
-def _absent_if_empty(text: str) -> str | None:
+def _none_if_empty(text: str) -> str | None:
     return text or None
 
 
-Title = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_absent_if_empty)]
-Description = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000), AfterValidator(_absent_if_empty)]
-Url = Annotated[str, Field(json_schema_extra={"maxLength": LONGEST_URL}, examples=["https://example.com/reading"])]
+ListTitle = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_none_if_empty)]
+ListDescription = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000), AfterValidator(_none_if_empty)]
+EntryUrl = Annotated[str, Field(json_schema_extra={"maxLength": MAX_URL_LENGTH}, examples=["https://example.com/reading"])]
 
 
-class ListCreate(Input):
+class ListCreate(InputSchema):
     """A list to be started."""
 
-    title: Title | None = Field(default=None, examples=["Reading for new people"])
-    description: Description | None = None
+    title: ListTitle | None = Field(default=None, examples=["Reading for new people"])
+    description: ListDescription | None = None
     palette: Palette | None = Field(default=None, description="The colours of the public page.")
 
 
-class ListPatch(Input):
+class ListPatch(InputSchema):
     """Absent means unchanged; null clears."""
 
-    title: Title | None = None
-    description: Description | None = None
+    title: ListTitle | None = None
+    description: ListDescription | None = None
     palette: Palette | None = Field(default=None, description="The colours of the public page; null: those of the house.")
 
 
-class EntriesCreate(Input):
+class EntriesCreate(InputSchema):
     """One address, or many; an address without a scheme gets https."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["url"]}, {"required": ["urls"]}]})
 
-    url: Url | SkipJsonSchema[None] = None
-    urls: Annotated[list[Url], Field(min_length=1, max_length=MOST_AT_ONCE)] | SkipJsonSchema[None] = None
+    url: EntryUrl | SkipJsonSchema[None] = None
+    urls: Annotated[list[EntryUrl], Field(min_length=1, max_length=MAX_BATCH_ENTRIES)] | SkipJsonSchema[None] = None
 
     @model_validator(mode="after")
     def _either(self) -> "EntriesCreate":
@@ -56,32 +56,32 @@ class EntriesCreate(Input):
         return self
 
 
-class EntryPatch(Input):
+class EntryPatch(InputSchema):
     """Absent means unchanged; null clears."""
 
-    title: Title | None = None
-    description: Description | None = None
+    title: ListTitle | None = None
+    description: ListDescription | None = None
 
 
-class Order(Input):
+class EntryOrder(InputSchema):
     """Every entry of the list, as they shall stand."""
 
-    entry_ids: Annotated[list[Id], Field(max_length=MOST_ENTRIES)]
+    entry_ids: Annotated[list[Id], Field(max_length=MAX_ENTRIES)]
 
 
-class SlugIn(Input):
+class SlugIn(InputSchema):
     """The name a draft shall have when it is published; null: one is made up."""
 
     slug: str | None = Field(examples=["reading-list"])
 
 
-class PublishIn(Input):
+class PublishIn(InputSchema):
     """With a slug, it is wished for and taken in one step."""
 
     slug: str | SkipJsonSchema[None] = Field(default=None, examples=["reading-list"])
 
 
-class EntryOut(Output):
+class EntryOut(OutputSchema):
     """An entry. `duplicate`: an earlier one leads to the same page."""
 
     id: Id
@@ -98,7 +98,7 @@ class EntryOut(Output):
     clicks: int = Field(description="How often people followed it.")
 
 
-class ListSummary(Output):
+class ListSummary(OutputSchema):
     """A list without its entries. `url` is null until it is published."""
 
     id: Id
@@ -123,12 +123,12 @@ class ListOut(ListSummary):
     entries: list[EntryOut]
 
 
-class ListsPage(Output):
+class ListsPage(OutputSchema):
     items: list[ListSummary]
     next_cursor: str | None
 
 
-class EntryError(Output):
+class EntryError(OutputSchema):
     """Why an address was not added."""
 
     code: str
@@ -136,7 +136,7 @@ class EntryError(Output):
     errors: list[dict[str, str]] = Field(default_factory=list)
 
 
-class EntryResult(Output):
+class EntryResult(OutputSchema):
     """What became of an address: 201 added, or the status it would have had alone."""
 
     index: int
@@ -145,20 +145,20 @@ class EntryResult(Output):
     error: EntryError | None = None
 
 
-class EntriesResult(Output):
+class EntriesResult(OutputSchema):
     results: list[EntryResult]
     created: int
     failed: int
 
 
-class ClaimResult(Output):
+class ClaimResult(OutputSchema):
     """The lists that are now yours."""
 
     claimed: int
     list_ids: list[Id]
 
 
-class PublicEntry(Output):
+class PublicEntry(OutputSchema):
     position: int
     url: str
     title: str | None
@@ -166,7 +166,7 @@ class PublicEntry(Output):
     image: str | None
 
 
-class PublicList(Output):
+class PublicList(OutputSchema):
     """A published list as everybody sees it."""
 
     slug: str
@@ -180,6 +180,6 @@ class PublicList(Output):
     entries: list[PublicEntry]
 
 
-def error_of(refused: Any) -> EntryError:
+def build_entry_error(refused: Any) -> EntryError:
     errors = [{"field": one.field, "message": one.message} for one in refused.errors]
     return EntryError(code=refused.code, detail=refused.message, errors=errors)

@@ -17,12 +17,12 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from refract.core.db import Database
+from refract.core.db.errors import explain_connection_error, is_permission_denied
+from refract.core.db.session import Database
 from refract.core.errors import ConfigurationError
-from refract.core.faults import at_first_contact, is_denied
-from refract.migrations.state import (
+from refract.migrations.schema_state import (
     HEAD,
-    HERE,
+    MIGRATIONS_DIR,
     REVISIONS,
     RestoreUnfinished,
     SchemaCheck,
@@ -30,54 +30,54 @@ from refract.migrations.state import (
     SchemaTooNew,
     SchemaTooOld,
     mark_restore,
-    read_state,
+    read_schema_state,
 )
 
 __all__ = [
     "HEAD",
-    "HERE",
+    "MIGRATIONS_DIR",
     "RestoreUnfinished",
     "SchemaCheck",
     "SchemaState",
     "SchemaTooNew",
     "SchemaTooOld",
     "mark_restore",
-    "read_state",
+    "read_schema_state",
 ]
 
-_LOCK = 7_305_808_869  # an arbitrary number that is ours alone among a server's advisory locks
+_ADVISORY_LOCK_ID = 7_305_808_869  # an arbitrary number that is ours alone among a server's advisory locks
 
 
-def revisions() -> tuple[str, ...]:
+def list_revisions() -> tuple[str, ...]:
     """Return every revision this program knows, oldest first."""
     return REVISIONS
 
 
-def head() -> str:
+def get_head() -> str:
     """Return the newest revision this program knows."""
     return HEAD
 
 
-async def current(db: Database) -> str | None:
+async def get_current_revision(db: Database) -> str | None:
     """Return the revision of the database; None for an empty one."""
-    return (await examine(db)).revision
+    return (await check_schema(db)).revision
 
 
-async def examine(db: Database) -> SchemaState:
+async def check_schema(db: Database) -> SchemaState:
     """Compare the schema with this program, or say in one sentence why the database cannot be used."""
     _check_file(db)
     try:
         async with db.engine.connect() as connection:
-            return await read_state(connection)
+            return await read_schema_state(connection)
     except Exception as exc:
-        if explained := at_first_contact(db.url, exc):
+        if explained := explain_connection_error(db.url, exc):
             raise explained from exc
         raise
 
 
-async def demand_usable(db: Database) -> None:
+async def require_usable_schema(db: Database) -> None:
     """Raise unless this program can work on the schema as it is."""
-    if problem := (await examine(db)).problem:
+    if problem := (await check_schema(db)).problem:
         raise problem
 
 
@@ -93,12 +93,12 @@ def _check_file(db: Database) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except sqlite3.OperationalError as error:
         if "locked" not in str(error):  # somebody is busy with it, so it is fine
-            raise _unusable(path, "it cannot be opened") from error
+            raise _make_unusable_error(path, "it cannot be opened") from error
     except (sqlite3.DatabaseError, OSError) as error:
-        raise _unusable(path, str(getattr(error, "strerror", None) or error)) from error
+        raise _make_unusable_error(path, str(getattr(error, "strerror", None) or error)) from error
 
 
-def _unusable(path: Path, reason: str) -> ConfigurationError:
+def _make_unusable_error(path: Path, reason: str) -> ConfigurationError:
     return ConfigurationError(
         problem=f"The database file {path} cannot be used ({reason}).",
         remedy="Put that right, restore it from a backup, or name another data directory with --data-dir or REFRACT_DATA_DIR.",
@@ -110,10 +110,10 @@ async def upgrade(db: Database, target: str | None = None) -> list[str]:
 
     A schema that a newer version made is left as it is if this program can work on it.
     """
-    if _is_reached(await examine(db), target or HEAD):
+    if _is_reached(await check_schema(db), target or HEAD):
         return []
-    async with _locked(db) as connection:
-        state = await read_state(connection)
+    async with _lock_migrations(db) as connection:
+        state = await read_schema_state(connection)
         await connection.rollback()  # Alembic begins its own transactions
         return [] if _is_reached(state, target or HEAD) else await _migrate(connection, "upgrade", target or HEAD)
 
@@ -126,15 +126,15 @@ def _is_reached(state: SchemaState, target: str) -> bool:
 
 async def downgrade(db: Database, target: str) -> list[str]:
     """Take the schema back to `target`; `base` empties it."""
-    async with _locked(db) as connection:
+    async with _lock_migrations(db) as connection:
         return await _migrate(connection, "downgrade", target)
 
 
 async def _migrate(connection: AsyncConnection, direction: str, target: str) -> list[str]:
     try:
-        return await connection.run_sync(_run, direction, target)
+        return await connection.run_sync(_run_alembic, direction, target)
     except DBAPIError as exc:
-        if not is_denied(exc):
+        if not is_permission_denied(exc):
             raise
         raise ConfigurationError(
             problem=f"The schema must be brought to revision {target}, which this user of the database is not allowed to do.",
@@ -142,13 +142,13 @@ async def _migrate(connection: AsyncConnection, direction: str, target: str) -> 
         ) from exc
 
 
-def _run(connection: object, direction: str, target: str) -> list[str]:
+def _run_alembic(connection: object, direction: str, target: str) -> list[str]:
     from alembic import command  # noqa: PLC0415 - heavy, and needed only here
     from alembic.config import Config  # noqa: PLC0415
     from alembic.util import CommandError  # noqa: PLC0415
 
     config = Config()
-    config.set_main_option("script_location", str(HERE).replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS_DIR).replace("%", "%%"))
     ran: list[str] = []
     config.attributes.update(connection=connection, ran=ran)
     try:
@@ -162,7 +162,7 @@ def _run(connection: object, direction: str, target: str) -> list[str]:
 
 
 @asynccontextmanager
-async def _locked(db: Database) -> AsyncIterator[AsyncConnection]:
+async def _lock_migrations(db: Database) -> AsyncIterator[AsyncConnection]:
     """One migration at a time, whatever the number of processes that start together."""
     if db.dialect == "sqlite":
         path = Path(f"{db.url.database}.migrating")
@@ -176,7 +176,7 @@ async def _locked(db: Database) -> AsyncIterator[AsyncConnection]:
         return
     async with db.engine.connect() as keeper, db.engine.connect() as connection:
         take, give = (
-            (f"SELECT pg_advisory_lock({_LOCK})", f"SELECT pg_advisory_unlock({_LOCK})")
+            (f"SELECT pg_advisory_lock({_ADVISORY_LOCK_ID})", f"SELECT pg_advisory_unlock({_ADVISORY_LOCK_ID})")
             if db.dialect == "postgresql"
             else ("SELECT GET_LOCK('refract-migrations', 600)", "SELECT RELEASE_LOCK('refract-migrations')")
         )

@@ -9,33 +9,33 @@ from sqlalchemy import func, literal_column, select, table
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from refract.migrations import steps
-from refract.migrations.state import HERE
+from refract.migrations.schema_state import MIGRATIONS_DIR
 
 
-class Loss(NamedTuple):
+class DowngradeLoss(NamedTuple):
     """A table, or a column of one, that a downgrade drops, and how many rows or values are in it."""
 
     table: str
     column: str | None
-    held: int
+    value_count: int
 
     def __str__(self) -> str:
         if self.column is None:
-            return f"table {self.table} ({self.held:,} rows)"
-        return f"column {self.table}.{self.column} ({self.held:,} values)"
+            return f"table {self.table} ({self.value_count:,} rows)"
+        return f"column {self.table}.{self.column} ({self.value_count:,} values)"
 
 
-async def read_losses(connection: AsyncConnection, newest: str, target: str) -> list[Loss]:
+async def read_losses(connection: AsyncConnection, newest: str, target: str) -> list[DowngradeLoss]:
     """List what the downgrades from `newest` to `target` drop, the newest first."""
     found = []
-    for path in sorted((HERE / "versions").glob("[0-9]*.py"), reverse=True):
+    for path in sorted((MIGRATIONS_DIR / "versions").glob("[0-9]*.py"), reverse=True):
         if target < path.stem.split("_", 1)[0] <= newest:
             for name, column in rehearse_downgrade(path, connection.dialect.name):
-                found.append(Loss(name, column, await _count(connection, name, column)))
+                found.append(DowngradeLoss(name, column, await _count_values(connection, name, column)))
     return found
 
 
-async def _count(connection: AsyncConnection, name: str, column: str | None) -> int:
+async def _count_values(connection: AsyncConnection, name: str, column: str | None) -> int:
     counted = func.count() if column is None else func.count(literal_column(column))
     return (await connection.execute(select(counted).select_from(table(name)))).scalar_one()
 

@@ -3,7 +3,7 @@
 from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.types import Model, text_key
+from refract.core.db.types import Model, text_key
 
 
 class SchemaRequirement(Model):

@@ -1,7 +1,7 @@
 """Schema changes that can be run again.
 
 MariaDB commits after every DDL statement, so a revision that was killed half-way finds some of its work done already.
-Every step therefore looks first. Types come from `refract.core.types` and mean the same on three databases.
+Every step therefore looks first. Types come from `refract.core.db.types` and mean the same on three databases.
 """
 
 from typing import Any
@@ -9,10 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from refract.core.types import TABLE_OPTIONS, Moment, long_bytes, long_text, text_key
+from refract.core.db.types import TABLE_OPTIONS, UtcDateTime, long_bytes, long_text, text_key
 
 __all__ = [
-    "Moment",
+    "UtcDateTime",
     "accept_older_code",
     "add_column",
     "create_index",

@@ -1,18 +1,18 @@
 """Every table of every feature, imported in one place: for migrations' tests, `move`, `backup` and `verify`."""
 
-from refract.analytics import archive_models as analytics_archive
-from refract.analytics import models as analytics
-from refract.core.leases import WorkerId
-from refract.core.types import Model
+from refract.clicks import models as analytics
+from refract.clicks.archive import models as analytics_archive
+from refract.core.db.types import Model
+from refract.core.worker_ids import WorkerId
 from refract.identity import models as identity
 from refract.jobs import models as jobs
-from refract.library import import_models as library_imports
 from refract.library import models as library
-from refract.library import quota_models as library_quota
-from refract.library import search_models as library_search
+from refract.library import models as library_quota
+from refract.library.imports import models as library_imports
+from refract.library.search import models as library_search
 from refract.limits import models as limits
 from refract.links import models as links
-from refract.links import safety_models as links_safety
+from refract.links.safety import models as links_safety
 from refract.lists import models as lists
 from refract.migrations.models import SchemaRequirement
 from refract.names import models as names
@@ -23,7 +23,7 @@ from refract.web import models as web
 metadata = Model.metadata
 
 
-def redirect_tables() -> list[str]:
+def list_redirect_tables() -> list[str]:
     """Return what a redirect node reads: names and what they lead to, who may follow a secure link, and how far its clicks are stored.
 
     Neither the library nor the audit log, jobs, one-time links or visitors' salts.
@@ -38,7 +38,7 @@ def redirect_tables() -> list[str]:
     return sorted(model.__tablename__ for model in read)
 
 
-def ingest_tables() -> list[str]:
+def list_ingest_tables() -> list[str]:
     """What the ingester writes: clicks, roll-ups and checkpoints, and the totals of links."""
     clicks = {str(mapper.local_table) for mapper in Model.registry.mappers if mapper.class_.__module__.startswith("refract.analytics.")}
     return sorted(clicks | {links.LinkTotals.__tablename__})
@@ -50,7 +50,6 @@ __all__ = [
     "analytics",
     "analytics_archive",
     "identity",
-    "ingest_tables",
     "jobs",
     "library",
     "library_imports",
@@ -59,10 +58,11 @@ __all__ = [
     "limits",
     "links",
     "links_safety",
+    "list_ingest_tables",
+    "list_redirect_tables",
     "lists",
     "metadata",
     "names",
-    "redirect_tables",
     "reports",
     "tags",
     "web",

@@ -6,16 +6,16 @@ from collections.abc import Collection
 from typing import Final
 
 from refract.core.ids import ALPHABET, MAX_ID
-from refract.core.text import fold, shown
+from refract.core.text import fold_text, make_excerpt
 from refract.names.errors import InvalidSlug, SlugReserved
-from refract.names.models import Kind
+from refract.names.models import NameTarget
 
-LONGEST_LINK_NAME = 50
-RANDOM_CODE_SIZE = 12
-CODE_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+MAX_LINK_NAME_LENGTH = 50
+RANDOM_CODE_LENGTH = 12
+CODE_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's 32 letters: no two look alike, and lower case does, since names are compared without case. 12 of them are 60 bits."""
 
-FORGIVEN = ".,;:!?)"
+TRAILING_PUNCTUATION = ".,;:!?)"
 """Punctuation that clings to an address pasted from a sentence."""
 
 ROUTE_WORDS: Final = frozenset({
@@ -46,17 +46,17 @@ _LINK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
 _LIST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{2,39}")
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,49}")
 _CODE = re.compile(r"[a-z0-9]{1,11}")
-_VALUES = {character: value for value, character in enumerate(ALPHABET)}
+_DIGIT_VALUES = {character: value for value, character in enumerate(ALPHABET)}
 
 
 def name_key(text: str) -> str:
     """The form under which names are compared: case does not count, and `_` is `-`."""
-    return fold(text).replace("_", "-")
+    return fold_text(text).replace("_", "-")
 
 
 def possible_key(typed: str) -> str | None:
     """The comparison key of what was typed, if a name could have it: most of what strangers ask for never needs a query."""
-    key = name_key(typed) if len(typed) <= LONGEST_LINK_NAME else ""
+    key = name_key(typed) if len(typed) <= MAX_LINK_NAME_LENGTH else ""
     return key if _KEY.fullmatch(key) else None
 
 
@@ -70,13 +70,13 @@ def is_reserved(name: str) -> bool:
     return name_key(name) in RESERVED_KEYS
 
 
-def check(name: str, kind: Kind, reserved: Collection[str] = RESERVED_KEYS) -> str:
+def validate_name(name: str, kind: NameTarget, reserved: Collection[str] = RESERVED_KEYS) -> str:
     """Return the comparison key of a name that may be claimed. Raises `SlugReserved` or `InvalidSlug`."""
     if name_key(name) in reserved or name_key(name) in _SIGN_IN_KEYS:
-        raise SlugReserved(name=shown(name))
-    why = _why_not_a_link_name(name) if kind is Kind.LINK else _why_not_a_list_name(name)
+        raise SlugReserved(name=make_excerpt(name))
+    why = _find_link_name_problem(name) if kind is NameTarget.LINK else _find_list_name_problem(name)
     if why:
-        raise InvalidSlug(name=shown(name), why=why)
+        raise InvalidSlug(name=make_excerpt(name), why=why)
     return name_key(name)
 
 
@@ -95,46 +95,46 @@ def is_sensitive_name(name: str) -> bool:
     )
 
 
-def random_code() -> str:
+def generate_code() -> str:
     """Return a code that nobody can guess. It is longer than any Base62 code, so neither is mistaken for the other."""
-    return "".join(secrets.choice(CODE_LETTERS) for _ in range(RANDOM_CODE_SIZE))
+    return "".join(secrets.choice(CODE_ALPHABET) for _ in range(RANDOM_CODE_LENGTH))
 
 
 def is_random_code(text: str) -> bool:
-    return len(text) == RANDOM_CODE_SIZE and set(text) <= set(CODE_LETTERS)
+    return len(text) == RANDOM_CODE_LENGTH and set(text) <= set(CODE_ALPHABET)
 
 
-def could_be_code(key: str) -> bool:
+def is_possible_code(key: str) -> bool:
     return _CODE.fullmatch(key) is not None and (key[0] != "0" or len(key) == 1)
 
 
-def spellings(key: str, low: int, high: int) -> list[int]:
+def find_spellings(key: str, low: int, high: int) -> list[int]:
     """The ids from `low` to `high` whose code is this key in some mixture of upper and lower case: at most 2,048."""
-    if not could_be_code(key):
+    if not is_possible_code(key):
         return []
     high = min(high, MAX_ID)
     found = [0]
     for place, character in enumerate(key, start=1):
         rest = 62 ** (len(key) - place)  # how many ids share the characters read so far
-        digits = {_VALUES[character], _VALUES[character.upper()]}
+        digits = {_DIGIT_VALUES[character], _DIGIT_VALUES[character.upper()]}
         extended = [start * 62 + digit for start in found for digit in digits]
         found = [start for start in extended if start * rest <= high and (start + 1) * rest > low]
     return sorted(found)
 
 
-def _why_not_a_link_name(name: str) -> str | None:
+def _find_link_name_problem(name: str) -> str | None:
     if _LINK_NAME.fullmatch(name):
         return None
     if not name:
         return "it is empty"
-    if len(name) > LONGEST_LINK_NAME:
-        return f"it has more than {LONGEST_LINK_NAME} characters"
+    if len(name) > MAX_LINK_NAME_LENGTH:
+        return f"it has more than {MAX_LINK_NAME_LENGTH} characters"
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
         return "only the letters A to Z, digits, - and _ are allowed"
     return "it must begin with a letter or a digit"
 
 
-def _why_not_a_list_name(name: str) -> str | None:
+def _find_list_name_problem(name: str) -> str | None:
     if _LIST_NAME.fullmatch(name):
         return None
     if not 3 <= len(name) <= 40:

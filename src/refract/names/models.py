@@ -6,10 +6,10 @@ from enum import StrEnum
 from sqlalchemy import CheckConstraint, Index, String, false
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.types import TABLE_OPTIONS, Model, text_key
+from refract.core.db.types import TABLE_OPTIONS, Model, text_key
 
 
-class Kind(StrEnum):
+class NameTarget(StrEnum):
     """What a name may point to."""
 
     LINK = "link"
@@ -19,7 +19,7 @@ class Kind(StrEnum):
 class Name(Model):
     """A chosen path. Its comparison key is the primary key, so the database itself decides a contest.
 
-    The three parts are the key cut in three, each marked with the key's length and its own place (`names/near.py`):
+    The three parts are the key cut in three, each marked with the key's length and its own place (`names/similarity.py`):
     two typing errors leave at least one part whole, and that is how look-alikes are found without reading every name.
     """
 

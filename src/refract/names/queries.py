@@ -5,63 +5,63 @@ from dataclasses import dataclass
 
 from sqlalchemy import BigInteger, String, column, func, select, table
 
-from refract.core.db import ReadSession
-from refract.core.rows import slices
-from refract.names import near
+from refract.core.db.bulk import iter_batches
+from refract.core.db.session import ReadSession
+from refract.names import similarity
 from refract.names.grammar import name_key
-from refract.names.models import Kind, Name
+from refract.names.models import Name, NameTarget
 
-_MOST_LOOKALIKES = 500
-_BEHIND_ALL = "~"
+_MAX_SIMILAR = 500
+_AFTER_ALL_KEYS = "~"
 """Comes after every character of a key."""
-_LIVE = Name.held_until.is_(None)
+_IS_LIVE = Name.held_until.is_(None)
 """Names of deleted targets are kept, and no longer offered."""
-_links = table("links", column("id", BigInteger), column("random_code", String))
+_LINKS = table("links", column("id", BigInteger), column("random_code", String))
 """Codes are made of the ids in this table, unless it has a random one. It belongs to a feature above; nothing else of it is known here."""
 
 
 async def find_names(session: ReadSession, keys: Collection[str]) -> dict[str, Name]:
     """The names among these keys that are taken."""
     found: dict[str, Name] = {}
-    for some in slices(sorted(keys)):
+    for some in iter_batches(sorted(keys)):
         found |= {name.key: name for name in await session.scalars(select(Name).where(Name.key.in_(some)))}
     return found
 
 
-async def names_beginning(session: ReadSession, typed: str, most: int) -> list[Name]:
+async def find_names_with_prefix(session: ReadSession, typed: str, limit: int) -> list[Name]:
     """Names that begin with what was typed, by key: a range of the primary key, which every database walks along its index."""
     key = name_key(typed)
-    within = (Name.key >= key, Name.key < key + _BEHIND_ALL, _LIVE, ~Name.generated)
-    question = select(Name).where(*within).order_by(Name.key).limit(most)
+    within = (Name.key >= key, Name.key < key + _AFTER_ALL_KEYS, _IS_LIVE, ~Name.generated)
+    question = select(Name).where(*within).order_by(Name.key).limit(limit)
     return list(await session.scalars(question))
 
 
-async def names_of(session: ReadSession, kind: Kind, target_ids: Collection[int]) -> dict[int, list[str]]:
+async def list_names(session: ReadSession, kind: NameTarget, target_ids: Collection[int]) -> dict[int, list[str]]:
     """Return the chosen names of each target as they were typed, oldest first."""
     found: dict[int, list[str]] = {target_id: [] for target_id in target_ids}
-    for some in slices(sorted(target_ids)):
+    for some in iter_batches(sorted(target_ids)):
         question = select(Name.target_id, Name.name).where(Name.kind == kind, Name.target_id.in_(some), ~Name.generated)
         for target_id, name in await session.execute(question.order_by(Name.created_at, Name.key)):
             found[target_id].append(name)
     return found
 
 
-async def ids_in_use(session: ReadSession, candidates: Collection[int]) -> set[int]:
+async def find_used_ids(session: ReadSession, candidates: Collection[int]) -> set[int]:
     """Those of the ids whose codes lead to a link."""
     found: set[int] = set()
-    for some in slices(sorted(candidates), 2_048):
-        found.update(await session.scalars(select(_links.c.id).where(_links.c.id.in_(some), _links.c.random_code.is_(None))))
+    for some in iter_batches(sorted(candidates), 2_048):
+        found.update(await session.scalars(select(_LINKS.c.id).where(_LINKS.c.id.in_(some), _LINKS.c.random_code.is_(None))))
     return found
 
 
-async def lowest_id(session: ReadSession) -> int | None:
+async def get_lowest_id(session: ReadSession) -> int | None:
     """The id of the oldest link: no older code can be in use."""
-    lowest: int | None = await session.scalar(select(func.min(_links.c.id)))
+    lowest: int | None = await session.scalar(select(func.min(_LINKS.c.id)))
     return lowest
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Lookalike:
+class SimilarName:
     """A name near to what was typed; in the order in which they are offered."""
 
     edits: int
@@ -71,19 +71,19 @@ class Lookalike:
     target_id: int
 
 
-async def lookalikes(session: ReadSession, typed: str) -> list[Lookalike]:
+async def find_similar_names(session: ReadSession, typed: str) -> list[SimilarName]:
     """Names at most two edits away from what was typed, the nearest first, equally near ones by name; never the typed one itself.
 
     The cost is bounded, however many names there are: three indexed look-ups of at most 500 rows each.
     """
-    key = near.readable(name_key(typed[: near.LONGEST + 1]))
-    if not near.SHORTEST <= len(key) <= near.LONGEST:
+    key = similarity.replace_invalid(name_key(typed[: similarity.MAX_LENGTH + 1]))
+    if not similarity.MIN_LENGTH <= len(key) <= similarity.MAX_LENGTH:
         return []
-    found: set[Lookalike] = set()
-    for part, wanted in zip((Name.head, Name.middle, Name.tail), near.pieces(key), strict=True):
-        question = select(Name.key, Name.name, Name.kind, Name.target_id).where(part.in_(wanted), _LIVE).limit(_MOST_LOOKALIKES)
+    found: set[SimilarName] = set()
+    for part, wanted in zip((Name.head, Name.middle, Name.tail), similarity.generate_parts(key), strict=True):
+        question = select(Name.key, Name.name, Name.kind, Name.target_id).where(part.in_(wanted), _IS_LIVE).limit(_MAX_SIMILAR)
         for other, name, kind, target_id in await session.execute(question):
-            edits = near.distance(key, other)
+            edits = similarity.edit_distance(key, other)
             if edits and edits < max(len(key), len(other)):  # something must have been typed right
-                found.add(Lookalike(edits, other, name, kind, target_id))
+                found.add(SimilarName(edits, other, name, kind, target_id))
     return sorted(found)

@@ -9,15 +9,24 @@ from typing import Any, cast
 from sqlalchemy import CursorResult, Table, delete, select, update
 
 from refract.core.clock import Clock
-from refract.core.db import ReadSession, WriteSession
+from refract.core.db.bulk import insert_or_skip, iter_batches
+from refract.core.db.session import ReadSession, WriteSession
 from refract.core.errors import RefractError
-from refract.core.ids import IdSource, decode, encode, first_id_at
-from refract.core.rows import insert_or_skip, slices
+from refract.core.ids import IdSource, decode_base62, encode_base62, get_min_id
 from refract.core.runtime import Runtime
-from refract.names import near, queries
+from refract.names import queries, similarity
 from refract.names.errors import SlugTaken
-from refract.names.grammar import FORGIVEN, RESERVED_KEYS, check, could_be_code, name_key, possible_key, random_code, spellings
-from refract.names.models import Kind, Name
+from refract.names.grammar import (
+    RESERVED_KEYS,
+    TRAILING_PUNCTUATION,
+    find_spellings,
+    generate_code,
+    is_possible_code,
+    name_key,
+    possible_key,
+    validate_name,
+)
+from refract.names.models import Name, NameTarget
 from refract.names.schemas import NameAvailability
 
 CODE_MARGIN = timedelta(minutes=1)
@@ -42,7 +51,7 @@ def namespace_of(rt: Runtime) -> Namespace:
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class NameLookup:
     """One way to understand what was asked for: as a name, as a code, or as either."""
 
     key: str | None
@@ -50,31 +59,33 @@ class Lookup:
     forgiven: bool
 
 
-def lookups(typed: str) -> list[Lookup]:
+def lookups(typed: str) -> list[NameLookup]:
     """The ways to understand a path segment, best first: as it stands, then without the punctuation that clung to it.
 
     In each of them the name comes first, then the code.
     """
-    stripped = typed.rstrip(FORGIVEN)
-    ways = [Lookup(possible_key(text), decode(text), text != typed) for text in dict.fromkeys((typed, stripped))]
+    stripped = typed.rstrip(TRAILING_PUNCTUATION)
+    ways = [NameLookup(possible_key(text), decode_base62(text), text != typed) for text in dict.fromkeys((typed, stripped))]
     return [way for way in ways if way.key is not None or way.link_id is not None]
 
 
-async def claim(session: WriteSession, space: Namespace, kind: Kind, wishes: Mapping[int, Sequence[str]]) -> dict[int, RefractError]:
+async def claim_names(
+    session: WriteSession, space: Namespace, kind: NameTarget, requested: Mapping[int, Sequence[str]]
+) -> dict[int, RefractError]:
     """Give each target every name it wishes for, or none of them; the answer says why for those that got none.
 
     Targets that wish for the same name are served in the order given.
     """
-    keys, refused = await _judge(session, space, kind, wishes)
+    keys, refused = await _validate_requested(session, space, kind, requested)
     contested: dict[str, tuple[int, str]] = {}
     rows: list[dict[str, Any]] = []
     now = space.clock.now()
     for target, wanted in keys.items():
         for place, (key, name) in enumerate(wanted.items()):
             if contested.setdefault(key, (target, name)) == (target, name):
-                rows.append(_row(key, name, kind, target, now + timedelta(microseconds=place)))  # keeps the order they were given in
+                rows.append(_build_row(key, name, kind, target, now + timedelta(microseconds=place)))  # keeps the order they were given in
     await insert_or_skip(session, cast("Table", Name.__table__), sorted(rows, key=itemgetter("key")))
-    holders = await _holders(session, list(contested))
+    holders = await _load_holders(session, list(contested))
     granted: dict[str, tuple[int, str]] = {}
     for target, wanted in keys.items():
         lost = next((name for key, name in wanted.items() if holders.get(key) not in keys or key in granted), None)
@@ -82,11 +93,11 @@ async def claim(session: WriteSession, space: Namespace, kind: Kind, wishes: Map
             granted |= {key: (target, name) for key, name in wanted.items()}
         else:
             refused[target] = SlugTaken(name=lost)
-    await _settle(session, {key: holder for key, holder in contested.items() if holders.get(key) in keys}, granted)
+    await _reassign_names(session, {key: holder for key, holder in contested.items() if holders.get(key) in keys}, granted)
     return refused
 
 
-async def give_codes(session: WriteSession, space: Namespace, wanted: Mapping[int, str | None]) -> dict[int, str]:
+async def assign_codes(session: WriteSession, space: Namespace, wanted: Mapping[int, str | None]) -> dict[int, str]:
     """Give each link a random code, or the one it wishes for if it is free, and return them.
 
     The primary key decides here too: a code that is taken is drawn again.
@@ -94,23 +105,23 @@ async def give_codes(session: WriteSession, space: Namespace, wanted: Mapping[in
     found: dict[int, str] = {}
     wishes = dict(wanted)
     while left := [target for target in wanted if target not in found]:
-        drawn = {wishes.pop(target, None) or random_code(): target for target in left}
+        drawn = {wishes.pop(target, None) or generate_code(): target for target in left}
         drawn = {code: target for code, target in drawn.items() if code not in space.reserved}
-        rows = [_row(code, code, Kind.LINK, drawn[code], space.clock.now(), generated=True) for code in sorted(drawn)]
+        rows = [_build_row(code, code, NameTarget.LINK, drawn[code], space.clock.now(), generated=True) for code in sorted(drawn)]
         await insert_or_skip(session, cast("Table", Name.__table__), rows)
-        holders = await _holders(session, list(drawn))
+        holders = await _load_holders(session, list(drawn))
         found |= {target: code for code, target in drawn.items() if holders.get(code) == target}
     return found
 
 
-async def claim_for(session: WriteSession, space: Namespace, kind: Kind, target: int, names: Sequence[str]) -> None:
+async def claim_names_for(session: WriteSession, space: Namespace, kind: NameTarget, target: int, names: Sequence[str]) -> None:
     """Give one target all of these names, or raise why not."""
-    refused = await claim(session, space, kind, {target: names})
+    refused = await claim_names(session, space, kind, {target: names})
     if target in refused:
         raise refused[target]
 
 
-async def release(session: WriteSession, kind: Kind, target: int, keys: Collection[str] | None = None) -> int:
+async def release_names(session: WriteSession, kind: NameTarget, target: int, keys: Collection[str] | None = None) -> int:
     """Free these names of a target, or all of them; the answer is how many there were."""
     question = delete(Name).where(Name.kind == kind, Name.target_id == target)
     if keys is not None:
@@ -118,7 +129,7 @@ async def release(session: WriteSession, kind: Kind, target: int, keys: Collecti
     return cast("CursorResult[Any]", await session.execute(question)).rowcount
 
 
-async def hold_names(session: WriteSession, kind: Kind, target: int, until: datetime | None) -> int:
+async def hold_names(session: WriteSession, kind: NameTarget, target: int, until: datetime | None) -> int:
     """Keep the names of a deleted target until then; None ends it, because the target is back.
 
     Returns how many names it has.
@@ -127,47 +138,47 @@ async def hold_names(session: WriteSession, kind: Kind, target: int, until: date
     return cast("CursorResult[Any]", await session.execute(names.execution_options(synchronize_session=False))).rowcount
 
 
-async def release_held(session: WriteSession, now: datetime) -> int:
+async def release_expired_names(session: WriteSession, now: datetime) -> int:
     """Free the names that were kept until now; return how many there were."""
     return cast("CursorResult[Any]", await session.execute(delete(Name).where(Name.held_until <= now))).rowcount
 
 
-async def availability(session: ReadSession, space: Namespace, name: str, kind: Kind) -> NameAvailability:
+async def check_availability(session: ReadSession, space: Namespace, name: str, kind: NameTarget) -> NameAvailability:
     """Whether the name could be had at this moment, and if not, why."""
     try:
-        key = check(name, kind, space.reserved)
-        if key in await queries.find_names(session, [key]) or key in await _mistakable(session, space, [key]):
+        key = validate_name(name, kind, space.reserved)
+        if key in await queries.find_names(session, [key]) or key in await _find_code_clashes(session, space, [key]):
             raise SlugTaken(name=name)
     except RefractError as problem:
         return NameAvailability(name=name, available=False, reason=problem.code, detail=problem.message)
     return NameAvailability(name=name, available=True, reason=None, detail=None)
 
 
-async def free_ids(session: ReadSession, space: Namespace, count: int) -> list[int]:
+async def allocate_ids(session: ReadSession, space: Namespace, count: int) -> list[int]:
     """New ids, ascending, whose codes nobody could mistake for a name that is taken or reserved."""
     found: list[int] = []
     while len(found) < count:
-        fresh = [(name_key(encode(number)), number) for number in space.ids.next_ids(count - len(found))]
+        fresh = [(name_key(encode_base62(number)), number) for number in space.ids.next_ids(count - len(found))]
         taken = await queries.find_names(session, {key for key, _ in fresh})
         found += [number for key, number in fresh if key not in taken and key not in space.reserved]
     return found
 
 
-async def _judge(
-    session: ReadSession, space: Namespace, kind: Kind, wishes: Mapping[int, Sequence[str]]
+async def _validate_requested(
+    session: ReadSession, space: Namespace, kind: NameTarget, requested: Mapping[int, Sequence[str]]
 ) -> tuple[dict[int, dict[str, str]], dict[int, RefractError]]:
     """Each target's wishes by key, and the targets that wish for something nobody can have."""
     keys: dict[int, dict[str, str]] = {}
     refused: dict[int, RefractError] = {}
-    for target, names in wishes.items():
+    for target, names in requested.items():
         try:
             wanted: dict[str, str] = {}
             for name in names:
-                wanted.setdefault(check(name, kind, space.reserved), name)  # of two alike, the first is kept
+                wanted.setdefault(validate_name(name, kind, space.reserved), name)  # of two alike, the first is kept
             keys[target] = wanted
         except RefractError as problem:
             refused[target] = problem
-    mistakable = await _mistakable(session, space, {key for wanted in keys.values() for key in wanted})
+    mistakable = await _find_code_clashes(session, space, {key for wanted in keys.values() for key in wanted})
     for target, wanted in list(keys.items()):
         if clash := next((name for key, name in wanted.items() if key in mistakable), None):
             refused[target] = SlugTaken(name=clash)
@@ -175,42 +186,42 @@ async def _judge(
     return keys, refused
 
 
-async def _mistakable(session: ReadSession, space: Namespace, keys: Collection[str]) -> set[str]:
+async def _find_code_clashes(session: ReadSession, space: Namespace, keys: Collection[str]) -> set[str]:
     """Those keys that spell, in some mixture of cases, the code of a link that exists or of an id of about this minute."""
-    if not any(could_be_code(key) for key in keys):
+    if not any(is_possible_code(key) for key in keys):
         return set()
-    oldest = await queries.lowest_id(session)
-    recent = first_id_at(space.clock.now() - CODE_MARGIN)
+    oldest = await queries.get_lowest_id(session)
+    recent = get_min_id(space.clock.now() - CODE_MARGIN)
     low = recent if oldest is None else min(oldest, recent)
-    by_key = {key: spellings(key, low, _soon(space)) for key in keys}
+    by_key = {key: find_spellings(key, low, _get_newest_id(space)) for key in keys}
     clashing = {key for key, numbers in by_key.items() if numbers and numbers[-1] >= recent}
     candidates = {number: key for key, numbers in by_key.items() if key not in clashing for number in numbers}
-    return clashing | {candidates[number] for number in await queries.ids_in_use(session, candidates)}
+    return clashing | {candidates[number] for number in await queries.find_used_ids(session, candidates)}
 
 
-def _soon(space: Namespace) -> int:
-    return first_id_at(space.clock.now() + CODE_MARGIN)
+def _get_newest_id(space: Namespace) -> int:
+    return get_min_id(space.clock.now() + CODE_MARGIN)
 
 
-def _row(key: str, name: str, kind: Kind, target: int, at: datetime, *, generated: bool = False) -> dict[str, Any]:
+def _build_row(key: str, name: str, kind: NameTarget, target: int, at: datetime, *, generated: bool = False) -> dict[str, Any]:
     """Return a row of the table. A generated name has no parts, so that nothing looks like it."""
-    head, middle, tail = near.parts(key) if not generated else ("", "", "")
+    head, middle, tail = similarity.split_key(key) if not generated else ("", "", "")
     return {
         "key": key, "name": name, "kind": kind.value, "target_id": target, "head": head, "middle": middle, "tail": tail, "created_at": at,
         "generated": generated,
     }  # fmt: skip
 
 
-async def _holders(session: ReadSession, keys: Sequence[str]) -> dict[str, int]:
+async def _load_holders(session: ReadSession, keys: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for some in slices(keys):
+    for some in iter_batches(keys):
         found |= dict((await session.execute(select(Name.key, Name.target_id).where(Name.key.in_(some)))).all())
     return found
 
 
-async def _settle(session: WriteSession, inserted: Mapping[str, tuple[int, str]], granted: Mapping[str, tuple[int, str]]) -> None:
+async def _reassign_names(session: WriteSession, inserted: Mapping[str, tuple[int, str]], granted: Mapping[str, tuple[int, str]]) -> None:
     """Free what was inserted for a target that lost another of its names, or hand it to the next in line."""
-    for some in slices([key for key in inserted if key not in granted]):
+    for some in iter_batches([key for key in inserted if key not in granted]):
         await session.execute(delete(Name).where(Name.key.in_(some)))
     for key, (target, name) in granted.items():
         if inserted[key] != (target, name):

@@ -3,89 +3,97 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import structlog
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from starlette.types import Scope
 
-from refract.analytics import signals
-from refract.analytics.frames import ENTRY_CLICK, LINK_CLICK, PAGE_VIEW, frame
-from refract.analytics.spool import Spool
-from refract.core.address import TrustedProxies, network_of
-from refract.core.direct import direct
-from refract.core.redis import shared_redis
+from refract.clicks.spool import request_flags
+from refract.clicks.spool.format import ENTRY_CLICK, LINK_CLICK, PAGE_VIEW, encode_frame
+from refract.clicks.spool.writer import SpoolWriter
+from refract.core.db.raw import RawReader, open_raw_reader
+from refract.core.errors import Unavailable
+from refract.core.ids import encode_base62
+from refract.core.ip_addresses import TrustedProxies, get_network
+from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
 from refract.links import feed
 from refract.names.grammar import name_key
-from refract.redirect import answer
-from refract.redirect.bus import Bus
-from refract.redirect.hooks import Hooks, ListPage
-from refract.redirect.lookup import LONG_AGO, DatabaseLookup
-from refract.redirect.metrics import EngineMetrics
-from refract.redirect.news import News
-from refract.redirect.resolve import Found, Leads
-from refract.redirect.shared import SharedLinks
-from refract.redirect.table import NEVER, Entry, Negatives, Table
-from refract.redirect.tiers import Tiers
-from refract.redirect.traffic import Traffic
-from refract.redirect.warmup import warm_up
-from refract.web.connections import Limits
-from refract.web.hosts import accepted_hosts
+from refract.redirect import responses
+from refract.redirect.cache import NEVER, CachedRedirect, NegativeCache, RedirectCache
+from refract.redirect.hooks import ListHandler, RedirectHooks
+from refract.redirect.invalidation import CacheInvalidator, ChangeBroadcaster
+from refract.redirect.lookup import UNKNOWN_TIME, DatabaseLookup, TieredLookup
+from refract.redirect.protocol import RedirectConnections
+from refract.redirect.redis_cache import RedisLinkCache
+from refract.redirect.resolver import RedirectOutcome, RedirectTarget, SignedInUser, parse_path, resolve
+from refract.web.connections import ConnectionLimits
+from refract.web.hosts import create_accepted_hosts
 
-READERS = 4
-LONGEST_PATH = 512
+READER_CONNECTIONS = 4
+MAX_CACHED_PATH_BYTES = 512
 """A longer path is answered, but not kept ready: what a visitor may write must not decide how much memory we need."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FRAMES = {"link": LINK_CLICK, "list": PAGE_VIEW, "entry": ENTRY_CLICK}
+_FRAME_KINDS = {"link": LINK_CLICK, "list": PAGE_VIEW, "entry": ENTRY_CLICK}
 
 
-class Engine:
+class RedirectEngine:
     """What this process commits is heard of from the beginning; what others commit, while it is `running`."""
 
     def __init__(self, rt: Runtime) -> None:
         settings, monotonic = rt.settings, rt.clock.monotonic
         self._rt = rt
-        self._reader, self._feed = direct(rt.db, connections=READERS), direct(rt.db)
-        self.spool = Spool(
+        self._reader, self._feed_reader = open_raw_reader(rt.db, connections=READER_CONNECTIONS), open_raw_reader(rt.db)
+        self.spool = SpoolWriter(
             settings.effective_spool_dir,
             node=socket.gethostname(),
             segment_bytes=settings.spool_segment_bytes,
             sync=settings.spool_sync,
         )
-        self.table = Table(settings.cached_links, monotonic=monotonic)
-        self.negatives = Negatives(settings.cached_misses, monotonic=monotonic)
-        self.traffic = Traffic(
-            self.table,
+        self.cache = RedirectCache(settings.cached_links, monotonic=monotonic)
+        self.negative_cache = NegativeCache(settings.cached_misses, monotonic=monotonic)
+        self.connections = RedirectConnections(
+            self.cache,
             self.spool,
             proxies=TrustedProxies(settings.trusted_proxies),
-            limits=Limits(connections_per_network=settings.connections_per_network),
-            hosts=rt.part(accepted_hosts).spellings,
-            count_refusal=rt.metrics.refused,
+            limits=ConnectionLimits(connections_per_network=settings.connections_per_network),
+            hosts=rt.singleton(create_accepted_hosts).spellings,
+            count_refusal=rt.metrics.count_refusal,
             now_ns=rt.clock.now_ns,
         )
-        redis = rt.part(shared_redis)
-        self.shared = SharedLinks(redis, rt.clock.now, monotonic) if redis is not None else None
-        self.news = News(rt, redis, self.shared) if redis is not None and self.shared is not None else None
-        self.tiers = Tiers(DatabaseLookup(rt, self._reader), self.negatives, self.shared)
-        self.bus = Bus(rt, self._feed, self.table, self.negatives, self.tiers, self.shared)
-        self._open = contextlib.ExitStack()
-        self._open.enter_context(rt.signals.following(feed.TOPIC, self.bus.told))
+        redis = rt.singleton(create_redis)
+        self.redis_cache = RedisLinkCache(redis, rt.clock.now, monotonic) if redis is not None else None
+        self.broadcaster = ChangeBroadcaster(rt, redis, self.redis_cache) if redis is not None and self.redis_cache is not None else None
+        self.lookup = TieredLookup(DatabaseLookup(rt, self._reader), self.negative_cache, self.redis_cache)
+        self.invalidator = CacheInvalidator(rt, self._feed_reader, self.cache, self.negative_cache, self.lookup, self.redis_cache)
+        self._exit_stack = contextlib.ExitStack()
+        self._exit_stack.enter_context(rt.signals.subscribe(feed.TOPIC, self.invalidator.apply_changes))
         rt.metrics.registry.register(EngineMetrics(self))
 
-    def hooks(self, lists: ListPage | None = None) -> Hooks:
-        return Hooks(record=self.record, fill=self.fill, stale=self.stale, lists=lists)
+    def build_hooks(self, lists: ListHandler | None = None) -> RedirectHooks:
+        return RedirectHooks(record=self.record_click, fill=self.fill_cache, stale=self.find_stale, lists=lists)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def run(self) -> AsyncIterator[None]:
         """The sweep and the bus; at the end what is left is sent and written."""
         ready = asyncio.Event()
-        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(self.bus.run(ready), name="redirect-bus")]
-        if self.news is not None:
-            tasks += [asyncio.create_task(work) for work in (self.news.tell(self.tiers.share), self.news.hear(self.bus.told))]
-        self.traffic.start()
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(self.invalidator.run(ready), name="redirect-bus")]
+        if self.broadcaster is not None:
+            tasks += [
+                asyncio.create_task(work)
+                for work in (
+                    self.broadcaster.broadcast(self.lookup.refresh_shared),
+                    self.broadcaster.receive(self.invalidator.apply_changes),
+                )
+            ]
+        self.connections.start()
         try:
             await ready.wait()
             most = self._rt.settings.cached_links // 2
@@ -95,46 +103,133 @@ class Engine:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._open.close()
-            self.traffic.stop()
+            self._exit_stack.close()
+            self.connections.stop()
             self.spool.close()
             await self._reader.close()
-            await self._feed.close()
+            await self._feed_reader.close()
 
-    async def record(self, scope: Scope, found: Found) -> None:
+    async def record_click(self, scope: Scope, found: RedirectTarget) -> None:
         """Keep the click of an answer that leaves through ASGI; it leaves once this is done."""
         headers = dict(scope["headers"])
         peer = scope["client"][0] if scope.get("client") else ""
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
-        await self.traffic.turn.keep(
-            frame(
-                _FRAMES[found.kind],
+        await self.connections.turn.add_click(
+            encode_frame(
+                _FRAME_KINDS[found.kind],
                 found.id,
-                self.traffic.now_ns(),
-                signals.flags_of(headers),
-                network_of(self.traffic.proxies.client(peer, forwarded)),
+                self.connections.now_ns(),
+                request_flags.parse_flags(headers),
+                get_network(self.connections.proxies.find_client(peer, forwarded)),
                 headers.get(b"user-agent", b""),
                 headers.get(b"referer", b""),
                 scope["query_string"],
             )
         )
 
-    def fill(self, path: bytes, found: Found, href: str) -> None:
+    def fill_cache(self, path: bytes, found: RedirectTarget, href: str) -> None:
         """Have an answer ready for the next who asks, unless it was forgotten while it was read."""
-        if found.asked_at == LONG_AGO or len(path) > LONGEST_PATH:
+        if found.asked_at == UNKNOWN_TIME or len(path) > MAX_CACHED_PATH_BYTES:
             return
-        head = answer.head(found.redirect_status, href.encode("ascii"))
-        entry = Entry(found.id, found.version, head, _nanoseconds(found.expires_at), found.forward_query)
-        self.table.fill(path, entry, found.asked_at, name_key(found.name))
+        head = responses.build_head(found.redirect_status, href.encode("ascii"))
+        entry = CachedRedirect(found.id, found.version, head, _to_nanoseconds(found.expires_at), found.forward_query)
+        self.cache.fill(path, entry, found.asked_at, name_key(found.name))
 
-    def stale(self, path: bytes, query: bytes) -> Leads | None:
+    def find_stale(self, path: bytes, query: bytes) -> RedirectOutcome | None:
         """Where an address led before we lost touch; never past its expiry, and not where its answer depends on the query."""
-        entry = self.table.stale(path)
-        if entry is None or self.traffic.now_ns() >= entry.expires_ns or (entry.forwards_query and query):
+        entry = self.cache.get_stale(path)
+        if entry is None or self.connections.now_ns() >= entry.expires_ns or (entry.forwards_query and query):
             return None
-        status, href = answer.read_head(entry.head)
-        return Leads(Found(kind="link", id=entry.target, name="", redirect_status=status, version=entry.version), href)
+        status, href = responses.parse_head(entry.head)
+        return RedirectOutcome(RedirectTarget(kind="link", id=entry.target, name="", redirect_status=status, version=entry.version), href)
 
 
-def _nanoseconds(moment: datetime | None) -> int:
+def _to_nanoseconds(moment: datetime | None) -> int:
     return NEVER if moment is None else (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+# A process that has just begun knows nothing: the links that are used most are read before they are asked for.
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from refract.redirect.engine import RedirectEngine
+
+MAX_WARM_LINKS = 1000
+WARM_UP_YIELD_EVERY = 20
+_TOP_LINKS_QUERY = "SELECT link_id FROM link_totals ORDER BY total_clicks DESC LIMIT ?"
+_NAMES_QUERY = "SELECT name FROM names WHERE kind = 'link' AND target_id = ?"
+
+
+async def warm_up(engine: "RedirectEngine", reader: RawReader, now: "Callable[[], datetime]", max_links: int) -> int:
+    """Have the most used links ready under their names, or their codes; the answer is how many addresses. Ends early without a database."""
+    filled = 0
+    with contextlib.suppress(Unavailable):
+        for number, (link_id,) in enumerate(await reader.fetch_rows(_TOP_LINKS_QUERY, min(max_links, MAX_WARM_LINKS))):
+            names = [str(row[0]) for row in await reader.fetch_rows(_NAMES_QUERY, link_id)] or [encode_base62(link_id)]
+            for name in names:
+                filled += await _warm_name(engine, name, now)
+            if number % WARM_UP_YIELD_EVERY == 0:
+                await asyncio.sleep(0.001)  # those who ask meanwhile come first
+    structlog.get_logger("refract.warmup").debug("warmed_up", addresses=filled)
+    return filled
+
+
+async def _warm_name(engine: "RedirectEngine", name: str, now: "Callable[[], datetime]") -> bool:
+    path = b"/" + name.encode()
+    outcome = await resolve(engine.lookup, parse_path(path), _get_no_user, now)
+    if not isinstance(outcome, RedirectOutcome) or not outcome.found.is_cacheable:
+        return False
+    engine.fill_cache(path, outcome.found, outcome.href)
+    return True
+
+
+async def _get_no_user() -> SignedInUser | None:
+    return None
+
+
+# What the engine counts anyway, as Prometheus wants it: read when asked for, so that a redirect pays nothing. No label says which link.
+
+if TYPE_CHECKING:
+    from refract.redirect.engine import RedirectEngine
+
+
+def get_spool_bytes(root: Path) -> int:
+    """By the sizes of files alone."""
+    size = 0
+    for path in root.glob("*/*.clicks"):
+        with contextlib.suppress(FileNotFoundError):  # stored and removed meanwhile
+            size += path.stat().st_size
+    return size
+
+
+class EngineMetrics(Collector):
+    """The figures of one engine."""
+
+    def __init__(self, engine: "RedirectEngine") -> None:
+        self._engine = engine
+
+    def describe(self) -> Iterator[Metric]:
+        yield from ()
+
+    def collect(self) -> Iterator[Metric]:
+        engine = self._engine
+        table, negatives, tiers, bus, spool = engine.cache, engine.negative_cache, engine.lookup, engine.invalidator, engine.spool
+        asked = CounterMetricFamily("refract_lookups", "Short links asked for, by what knew the answer", labels=["tier"])
+        asked.add_metric(["memory"], engine.connections.turn.answered)
+        asked.add_metric(["negative"], tiers.negative_hits)
+        asked.add_metric(["shared"], engine.redis_cache.hits if engine.redis_cache is not None else 0)
+        asked.add_metric(["database"], tiers.queries)
+        asked.add_metric(["failed"], tiers.failed)
+        yield asked
+        yield GaugeMetricFamily("refract_cached_links", "Answers kept ready in memory", len(table))
+        yield GaugeMetricFamily("refract_cached_misses", "Unknown names remembered", len(negatives))
+        yield CounterMetricFamily("refract_cache_evicted", "Answers that made room for others", table.evicted)
+        yield CounterMetricFamily("refract_cache_refused", "Answers whose link changed while they were read", table.refused)
+        yield CounterMetricFamily("refract_cache_forgotten", "Changes of links heard of", bus.invalidated)
+        yield GaugeMetricFamily("refract_changes_unheard", "1 while changes of links cannot be heard of", int(bus.feed_lost))
+        yield CounterMetricFamily("refract_clicks_kept", "Clicks written to the spool before their redirect left", spool.written)
+        yield GaugeMetricFamily(
+            "refract_spool_bytes", "Clicks in the spools of this node that are not removed yet", get_spool_bytes(spool.directory.parent)
+        )
+        yield CounterMetricFamily("refract_clicks_not_kept", "Clicks that found no room on the disk", spool.dropped)

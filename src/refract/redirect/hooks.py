@@ -7,56 +7,67 @@ from typing import Any, Protocol
 from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
-from refract.redirect.resolve import Dead, Found, Leads, Missing, Visitor, Warns
-from refract.redirect.wish import Wish
+from refract.redirect.resolver import (
+    DeadOutcome,
+    MissingOutcome,
+    RedirectOutcome,
+    RedirectTarget,
+    ShortLinkRequest,
+    SignedInUser,
+    WarningOutcome,
+)
 
-ListPage = Callable[[Scope, Found, Wish], Awaitable[ASGIApp | Leads | Warns | Dead | Missing]]
-Record = Callable[[Scope, Found], Awaitable[None]]
-Fill = Callable[[bytes, Found, str], None]
-Stale = Callable[[bytes, bytes], Leads | None]
+ListHandler = Callable[
+    [Scope, RedirectTarget, ShortLinkRequest], Awaitable[ASGIApp | RedirectOutcome | WarningOutcome | DeadOutcome | MissingOutcome]
+]
+RecordHook = Callable[[Scope, RedirectTarget], Awaitable[None]]
+FillHook = Callable[[bytes, RedirectTarget, str], None]
+StaleHook = Callable[[bytes, bytes], RedirectOutcome | None]
 
 
-class Surface(Protocol):
+class RedirectFrontend(Protocol):
     """The people's side: who asks, from where, and how a page looks to them."""
 
-    async def visitor(self, scope: Scope) -> Visitor | None: ...
+    async def authenticate(self, scope: Scope) -> SignedInUser | None: ...
 
-    def network(self, scope: Scope) -> str:
+    def get_network(self, scope: Scope) -> str:
         """The network a request comes from, as far as misses are counted by it."""
 
-    async def manage_url(self, visitor: Visitor | None, found: Found) -> str | None:
+    async def get_manage_url(self, visitor: SignedInUser | None, found: RedirectTarget) -> str | None:
         """Where the visitor can change what was found, if they may."""
 
-    async def can_create(self, visitor: Visitor | None, name: str) -> bool:
+    async def can_create(self, visitor: SignedInUser | None, name: str) -> bool:
         """Return whether the visitor could create a link with this name now."""
 
-    def page(self, scope: Scope, visitor: Visitor | None, template: str, *, status: int, page_title: str, **context: Any) -> Response: ...
+    def render_page(
+        self, scope: Scope, visitor: SignedInUser | None, template: str, *, status: int, page_title: str, **context: Any
+    ) -> Response: ...
 
-    async def long_page(self, scope: Scope, template: str, *, page_title: str, **context: Any) -> Response:
+    async def render_slow_page(self, scope: Scope, template: str, *, page_title: str, **context: Any) -> Response:
         """Render a page that takes long, as strangers see it, outside of the event loop."""
 
 
-async def _count_nothing(scope: Scope, found: Found) -> None:
+async def _skip_record(scope: Scope, found: RedirectTarget) -> None:
     """Until there is a spool."""
 
 
-def _keep_nothing(path: bytes, found: Found, href: str) -> None:
+def _skip_fill(path: bytes, found: RedirectTarget, href: str) -> None:
     """Until there is a table."""
 
 
-def _knew_nothing(path: bytes, query: bytes) -> None:
+def _skip_stale(path: bytes, query: bytes) -> None:
     """Until there is a table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
+class RedirectHooks:
     """What others do when a link is followed."""
 
-    record: Record = _count_nothing
+    record: RecordHook = _skip_record
     """Called before a counted redirect leaves, and waited for: a click is durable first."""
-    fill: Fill = _keep_nothing
+    fill: FillHook = _skip_fill
     """Called with the raw path of an answer that every visitor would get; never for restricted links."""
-    lists: ListPage | None = None
+    lists: ListHandler | None = None
     """What answers for a list's name: a page, or what becomes of one of its entries."""
-    stale: Stale = _knew_nothing
+    stale: StaleHook = _skip_stale
     """Called with raw path and query: where it led before we lost touch, for when nobody can be asked."""

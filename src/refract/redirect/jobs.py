@@ -4,16 +4,16 @@ from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
 from refract.core.runtime import Runtime
-from refract.jobs.payload import Payload
-from refract.jobs.registry import handles
-from refract.jobs.schedule import Every
+from refract.jobs.handlers import handles
+from refract.jobs.payload import JobPayload
+from refract.jobs.schedule import PeriodicJob
 from refract.links import feed
 
-KEPT = timedelta(minutes=5)
-SLICE = 1000
+FEED_RETENTION = timedelta(minutes=5)
+BATCH_SIZE = 1000
 
 
-class TrimFeed(Payload):
+class TrimFeed(JobPayload):
     """Delete news of changes that every process has read."""
 
     kind: ClassVar[str] = "redirect.trim_feed"
@@ -22,13 +22,13 @@ class TrimFeed(Payload):
 @handles(TrimFeed)
 async def trim_feed(rt: Runtime, job: TrimFeed) -> None:  # noqa: ARG001 - every handler has this shape
     """In slices with a pause between them, so that nobody waits long for a lock."""
-    before = datetime.now(UTC) - KEPT
+    before = datetime.now(UTC) - FEED_RETENTION
     while True:
         async with rt.db.write() as session:
-            if not await feed.trim(session, before, SLICE):
+            if not await feed.trim_feed(session, before, BATCH_SIZE):
                 return
         await rt.clock.sleep(0.01)
 
 
 HANDLERS = (trim_feed,)
-PERIODIC = (Every(TrimFeed(), seconds=120),)
+PERIODIC = (PeriodicJob(TrimFeed(), seconds=120),)

@@ -1,32 +1,40 @@
 """The database as the one who knows the names: one prepared statement per look-up, straight to the driver."""
 
 import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
 
 from sqlalchemy import or_, select
 
-from refract.core.direct import Direct, Row, direct, moment
-from refract.core.ids import decode
+from refract.core.db.raw import RawReader, RawRow, open_raw_reader, parse_db_time
+from refract.core.errors import StoreUnavailable, Unavailable
+from refract.core.ids import decode_base62
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl
-from refract.links.access import Who, owned_by, shared_with
-from refract.links.blocking import Blocked
+from refract.limits.buckets import MemoryBuckets
+from refract.links.access import LinkCaller, is_owned_by, is_shared_with
+from refract.links.golinks.template import DestinationTemplate, parse_template
 from refract.links.models import FlagReason, Link, Visibility
-from refract.links.queries import did_you_mean
-from refract.links.templates import Template, read_template
+from refract.links.queries import suggest_similar_names
+from refract.links.safety.blocked_domains import BlockedDomainSnapshot
 from refract.names.grammar import name_key
-from refract.names.models import Kind
-from refract.redirect.resolve import Found, Visitor
+from refract.names.models import NameTarget
+from refract.redirect.cache import NegativeCache
+from refract.redirect.resolver import RedirectTarget, SignedInUser
 
-LONG_AGO = float("-inf")
+UNKNOWN_TIME = float("-inf")
 _NO_ID = -1
-_FACTS = """l.id, l.destination, l.destination_host, l.redirect_status, l.status, l.expires_at, l.visibility, l.forward_query, l.title,
+_LINK_COLUMNS = """l.id, l.destination, l.destination_host, l.redirect_status, l.status, l.expires_at, l.visibility, l.forward_query, l.title,
 l.created_at, l.version, l.audience, l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1), l.flagged, l.flag_reason,
 (SELECT u.held_at FROM link_owners o JOIN users u ON u.id = o.user_id WHERE o.primary_link_id = l.id)"""
-_LIST_HELD = "(SELECT u.held_at FROM lists s JOIN users u ON u.id = s.owner_id WHERE n.kind = 'list' AND s.id = n.target_id)"
-QUESTION = f"""SELECT 0, n.kind, n.target_id, n.name, {_LIST_HELD}, n.held_until, {_FACTS}
+_LIST_HELD_AT = "(SELECT u.held_at FROM lists s JOIN users u ON u.id = s.owner_id WHERE n.kind = 'list' AND s.id = n.target_id)"
+LOOKUP_QUERY = f"""SELECT 0, n.kind, n.target_id, n.name, {_LIST_HELD_AT}, n.held_until, {_LINK_COLUMNS}
 FROM names n LEFT JOIN links l ON n.kind = 'link' AND l.id = n.target_id WHERE n.key = ?
 UNION ALL
-SELECT 1, 'link', l.id, NULL, NULL, NULL, {_FACTS}
+SELECT 1, 'link', l.id, NULL, NULL, NULL, {_LINK_COLUMNS}
 FROM links l WHERE l.id = ? AND l.random_code IS NULL"""  # noqa: S608 - our own column names
 """A name and a code in one question: two rows at most, and the name's comes first."""
 
@@ -34,50 +42,50 @@ FROM links l WHERE l.id = ? AND l.random_code IS NULL"""  # noqa: S608 - our own
 class DatabaseLookup:
     """Blocked domains are kept in memory; each look-up brings their epoch along, so an old copy is never gone by."""
 
-    def __init__(self, rt: Runtime, reader: Direct | None = None) -> None:
+    def __init__(self, rt: Runtime, reader: RawReader | None = None) -> None:
         self._rt = rt
-        self._reader = reader or direct(rt.db)
-        self._blocked = Blocked()
-        self._loading = asyncio.Lock()
+        self._reader = reader or open_raw_reader(rt.db)
+        self._blocked_domains = BlockedDomainSnapshot()
+        self._load_lock = asyncio.Lock()
 
-    async def find(self, text: str, asked_at: float = LONG_AGO) -> Found | None:
+    async def find(self, text: str, asked_at: float = UNKNOWN_TIME) -> RedirectTarget | None:
         """`asked_at` goes into what is found, for whoever wants to keep it."""
-        link_id = decode(text)
-        rows = await self._reader.rows(QUESTION, name_key(text), _NO_ID if link_id is None else link_id)
+        link_id = decode_base62(text)
+        rows = await self._reader.fetch_rows(LOOKUP_QUERY, name_key(text), _NO_ID if link_id is None else link_id)
         for row in sorted(rows, key=lambda row: int(row[0])):
             _, kind, target_id, name, list_held, kept_until, number = row[:7]
-            if kind == Kind.LIST:
+            if kind == NameTarget.LIST:
                 status = "active" if kept_until is None else "deleted"  # then its name is kept, so that this can be undone
-                return Found(kind="list", id=target_id, name=name, status=status, on_hold=list_held is not None, asked_at=asked_at)
+                return RedirectTarget(kind="list", id=target_id, name=name, status=status, on_hold=list_held is not None, asked_at=asked_at)
             if number is not None:  # else a name whose link was removed
-                return await self._link(row, text, asked_at)
+                return await self._build_target(row, text, asked_at)
         return None
 
-    async def may_open(self, found: Found, visitor: Visitor) -> bool:
+    async def can_open(self, found: RedirectTarget, visitor: SignedInUser) -> bool:
         if visitor.is_admin or found.audience == Visibility.SIGNED_IN:
             return True
         user_id = visitor.user.id
-        mine = select(Link.id).where(Link.id == found.id, or_(owned_by(user_id), shared_with(user_id)))
+        mine = select(Link.id).where(Link.id == found.id, or_(is_owned_by(user_id), is_shared_with(user_id)))
         async with self._rt.db.read() as session:
             return await session.scalar(mine) is not None
 
-    async def suggest(self, text: str, visitor: Visitor | None) -> list[str]:
-        who = None if visitor is None else Who(visitor.user.id, visitor.is_admin)
+    async def suggest(self, text: str, visitor: SignedInUser | None) -> list[str]:
+        who = None if visitor is None else LinkCaller(visitor.user.id, visitor.is_admin)
         async with self._rt.db.read() as session:
-            return await did_you_mean(session, text, who, self._rt.clock.now())
+            return await suggest_similar_names(session, text, who, self._rt.clock.now())
 
-    async def _link(self, row: Row, text: str, asked_at: float) -> Found:
+    async def _build_target(self, row: RawRow, text: str, asked_at: float) -> RedirectTarget:
         name, _, _, number, destination, host, redirect_status, status, expires_at = row[3:12]
         visibility, forward_query, title, made, version, audience, random_code, epoch, flagged, flag_reason, held_at = row[12:]
-        return Found(
+        return RedirectTarget(
             kind="link",
             id=number,
             name=text if name is None else name,
             by_code=name is None or name == random_code,
-            template=_template(destination),
+            template=_parse_destination(destination),
             redirect_status=redirect_status,
             status=status,
-            expires_at=moment(expires_at),
+            expires_at=parse_db_time(expires_at),
             restricted=visibility == Visibility.SECURE,
             audience=audience,
             forward_query=bool(forward_query),
@@ -85,24 +93,164 @@ class DatabaseLookup:
             on_hold=held_at is not None,
             flag_reason=(flag_reason or FlagReason.UNCHECKED) if flagged else None,
             title=title,
-            created_at=moment(made),
+            created_at=parse_db_time(made),
             version=version,
             epoch=epoch or 0,
             asked_at=asked_at,
         )
 
     async def _is_blocked(self, host: str, epoch: int) -> bool:
-        if not self._blocked.knows(epoch):
-            async with self._loading:
-                if not self._blocked.knows(epoch):
+        if not self._blocked_domains.is_current(epoch):
+            async with self._load_lock:
+                if not self._blocked_domains.is_current(epoch):
                     async with self._rt.db.read() as session:
-                        await self._blocked.load(session)
-        return self._blocked.match(host) is not None
+                        await self._blocked_domains.load(session)
+        return self._blocked_domains.match(host) is not None
 
 
-def _template(destination: str) -> Template | None:
+def _parse_destination(destination: str) -> DestinationTemplate | None:
     """None for a destination that is no URL by today's rules: it is not led to."""
     try:
-        return read_template(destination)
+        return parse_template(destination)
     except BadUrl:
         return None
+
+
+# Who knows the names when the table does not: what is known to be missing, a cache that processes share, the database.
+# A name that many ask for at once is read once. What is read notes when the reading began, so that nothing forgotten meanwhile is kept.
+
+QUERY_TIMEOUT = 2.0
+"""How long the database may take before it counts as away."""
+
+RETRY_INTERVAL = 0.5
+"""Once it was away, nobody waits for it again before this has passed."""
+
+SUGGESTION_BURST = 50
+SUGGESTIONS_PER_SECOND = 10
+
+LINGER_TURNS = 5
+"""An answer needs a few turns of the event loop to reach the table; who asks meanwhile is given it too."""
+
+
+class SharedLinkCache(Protocol):
+    """A cache between this process and the database that other processes fill too. It never holds a restricted link."""
+
+    async def get(self, text: str, *, allow_stale: bool = False) -> RedirectTarget | None:
+        """What is known of a text; None when the database must be asked, also because the cache does not answer in time.
+
+        `whatever` asks for what is there, old or not, since the database cannot be asked.
+        """
+
+    async def put(self, text: str, found: RedirectTarget) -> None:
+        """Keep what the database said, if it is for everybody."""
+
+
+def build_negative_keys(text: str) -> tuple[bytes, ...]:
+    """What must be known for a text to be missing: no such name in any spelling, and no link with exactly this code."""
+    named = build_missing_name_key(name_key(text))
+    return (named,) if decode_base62(text) is None else (named, build_missing_code_key(text))
+
+
+def build_missing_name_key(key: str) -> bytes:
+    return b"n" + key.encode("utf-8", "surrogateescape")
+
+
+def build_missing_code_key(code: str) -> bytes:
+    return b"c" + code.encode("utf-8", "surrogateescape")
+
+
+class TieredLookup:
+    """Looks a name or a code up, as cheaply as it can be known."""
+
+    def __init__(self, database: DatabaseLookup, negatives: NegativeCache, shared: SharedLinkCache | None = None) -> None:
+        self.queries = 0
+        self.negative_hits = 0
+        self.failed = 0
+        self._database = database
+        self._negatives = negatives
+        self._now: Callable[[], float] = negatives.now
+        self._shared = shared
+        self._inflight: dict[str, asyncio.Task[RedirectTarget | None]] = {}
+        self._unavailable_until = float("-inf")
+        self._suggestion_buckets = MemoryBuckets(size=SUGGESTION_BURST, per_second=SUGGESTIONS_PER_SECOND)
+
+    async def find(self, text: str) -> RedirectTarget | None:
+        if all(fact in self._negatives for fact in build_negative_keys(text)):
+            self.negative_hits += 1
+            return None
+        flight = self._inflight.get(text)
+        if flight is None:
+            if self._shared is None and self._now() < self._unavailable_until:
+                raise StoreUnavailable
+            flight = self._inflight[text] = asyncio.create_task(self._read_target(text), name="redirect-read")
+            flight.add_done_callback(partial(self._on_read_done, text))
+        return await asyncio.shield(flight)  # whoever gives up leaves the others their answer
+
+    def drop_inflight(self) -> None:
+        """Something changed: who asks from now on must not be given what was read before."""
+        self._inflight.clear()
+
+    async def refresh_shared(self, text: str) -> None:
+        """Read a name or a code again, for everybody's next question."""
+        if self._shared is None:
+            return
+        began = self._now()
+        with contextlib.suppress(Unavailable):
+            found = await self._query_database(text, began)
+            if found is not None:
+                await self._shared.put(text, found)
+
+    async def can_open(self, found: RedirectTarget, visitor: SignedInUser) -> bool:
+        return await self._database.can_open(found, visitor)
+
+    async def suggest(self, text: str, visitor: SignedInUser | None) -> list[str]:
+        """Looking for what was meant costs far more than the answer itself: a flood of strangers is not helped to spell."""
+        if visitor is None and self._suggestion_buckets.take("strangers", self._now()) < 0:
+            return []
+        try:
+            return await self._database.suggest(text, visitor)
+        except Unavailable:
+            return []
+
+    def _on_read_done(self, text: str, flight: asyncio.Task[RedirectTarget | None]) -> None:
+        well = not flight.cancelled() and flight.exception() is None
+        if not well:
+            self.failed += not flight.cancelled()
+        self._expire_inflight(text, flight, LINGER_TURNS if well and flight.result() is not None else 0)
+
+    def _expire_inflight(self, text: str, flight: asyncio.Task[RedirectTarget | None], turns: int) -> None:
+        if self._inflight.get(text) is not flight:
+            return
+        if turns:
+            asyncio.get_running_loop().call_soon(self._expire_inflight, text, flight, turns - 1)
+        else:
+            del self._inflight[text]
+
+    async def _read_target(self, text: str) -> RedirectTarget | None:
+        began = self._now()
+        if self._shared is not None and (found := await self._shared.get(text)) is not None:
+            return replace(found, asked_at=began)
+        try:
+            found = await self._query_database(text, began)
+        except StoreUnavailable:
+            found = await self._shared.get(text, allow_stale=True) if self._shared is not None else None
+            if found is None:
+                raise
+            return replace(found, asked_at=began)
+        if found is None:
+            for fact in build_negative_keys(text):
+                self._negatives.add(fact, began)
+        elif self._shared is not None:
+            await self._shared.put(text, found)
+        return found
+
+    async def _query_database(self, text: str, began: float) -> RedirectTarget | None:
+        if self._now() < self._unavailable_until:
+            raise StoreUnavailable
+        self.queries += 1
+        try:
+            async with asyncio.timeout(QUERY_TIMEOUT):
+                return await self._database.find(text, began)
+        except (StoreUnavailable, TimeoutError) as error:
+            self._unavailable_until = self._now() + RETRY_INTERVAL
+            raise StoreUnavailable from error

@@ -9,7 +9,7 @@ from refract.core.extraction.tasks import ExtractionTask, TaskRefused
 from refract.core.png import encode_png
 from refract.redirect.errors import QrTooDense, QrTooLong
 
-QUIET = 4
+QUIET_ZONE = 4
 """Modules of white around the code, as the standard wants it."""
 
 LEAST = 64
@@ -23,7 +23,7 @@ DRAW_PNG = ExtractionTask("qr_png", "refract.redirect.qr:draw_png", cpu_seconds=
 
 def draw_svg(body: bytes) -> bytes:
     """Draw the text in `body`. Runs in the extraction process."""
-    return svg(body.decode())
+    return render_svg(body.decode())
 
 
 def draw_png(body: bytes, *, size: int) -> bytes:
@@ -34,16 +34,16 @@ def draw_png(body: bytes, *, size: int) -> bytes:
         raise TaskRefused(exc.code, least=cast("int", exc.facts["least"])) from exc
 
 
-def qr_code(text: str) -> segno.QRCode:
+def make_qr_code(text: str) -> segno.QRCode:
     """Error correction M: a quarter of it may be dirty, and it is still small."""
     if len(text) > MAX_TEXT:
         raise QrTooLong
     return segno.make_qr(text, error="m", boost_error=False)
 
 
-def svg(text: str) -> bytes:
+def render_svg(text: str) -> bytes:
     out = io.BytesIO()
-    qr_code(text).save(out, kind="svg", border=QUIET, light="#fff", xmldecl=False, svgclass=None, lineclass=None, omitsize=True)
+    make_qr_code(text).save(out, kind="svg", border=QUIET_ZONE, light="#fff", xmldecl=False, svgclass=None, lineclass=None, omitsize=True)
     return out.getvalue()
 
 
@@ -53,10 +53,10 @@ def png(text: str, size: int) -> bytes:
     segno's own PNG is a whole number of modules wide, so it cannot have any size; given single pixels as modules it takes 0.7 s
     of CPU for 2,048 of them, against 10 ms here. Raises `QrTooDense` if a module would be less than a pixel.
     """
-    modules = qr_code(text).matrix
-    scale = size // (len(modules) + 2 * QUIET)
+    modules = make_qr_code(text).matrix
+    scale = size // (len(modules) + 2 * QUIET_ZONE)
     if not scale:
-        raise QrTooDense(least=len(modules) + 2 * QUIET)
+        raise QrTooDense(least=len(modules) + 2 * QUIET_ZONE)
     margin = (size - scale * len(modules)) // 2
     rest = size - margin - scale * len(modules)
     width = (size + 7) // 8

@@ -1,23 +1,30 @@
 """Answers of the slow path that are no pages."""
 
+import re
+from datetime import datetime
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Final
+
 from starlette.datastructures import QueryParams
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from refract.core.extraction.tasks import TaskRefused
 from refract.core.runtime import Runtime
+from refract.core.secrets import Secret
+from refract.links.models import FlagReason
 from refract.redirect import qr
-from refract.redirect.answer import headers as redirect_headers
 from refract.redirect.errors import BadQrFormat, QrTooDense, QrTooLong
-from refract.redirect.resolve import Found
-from refract.web.renders import Renders
+from refract.redirect.resolver import RedirectTarget
+from refract.web.render_cache import RenderCache
 
 
-class Redirect:
+class ShortLinkRedirect:
     """The answer that all this is for."""
 
-    def __init__(self, status: int, href: str, *, keep: bool = True) -> None:
-        headers = redirect_headers(status, href.encode("ascii"), keep=keep)
+    def __init__(self, status: int, href: str, *, cacheable: bool = True) -> None:
+        headers = redirect_headers(status, href.encode("ascii"), cacheable=cacheable)
         self._start: Message = {"type": "http.response.start", "status": status, "headers": headers}
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
@@ -25,7 +32,7 @@ class Redirect:
         await send({"type": "http.response.body", "body": b""})
 
 
-def json_preview(found: Found, short_url: str, href: str, continue_url: str | None = None) -> Response:
+def build_json_preview(found: RedirectTarget, short_url: str, href: str, continue_url: str | None = None) -> Response:
     """Tell a program where a link leads. `continue_url` is where a flagged one redirects."""
     facts = {
         "name": found.name,
@@ -40,7 +47,7 @@ def json_preview(found: Found, short_url: str, href: str, continue_url: str | No
     return JSONResponse(facts, headers={"Cache-Control": "no-store"})
 
 
-def without_body(send: Send) -> Send:
+def strip_body(send: Send) -> Send:
     """`HEAD` is answered like `GET`, headers and all, with nothing behind them."""
 
     async def bare(message: Message) -> None:
@@ -49,17 +56,117 @@ def without_body(send: Send) -> Send:
     return bare
 
 
-async def qr_image(rt: Runtime, text: str, network: str, asked: QueryParams) -> Response:
+async def render_qr_image(rt: Runtime, text: str, network: str, params: QueryParams) -> Response:
     """Draw the QR code of a short URL as it is asked for: SVG, or a PNG of some size."""
-    kind, size = asked.get("format", "svg").lower(), asked.get("size", "512")
+    kind, size = params.get("format", "svg").lower(), params.get("size", "512")
     if kind not in ("svg", "png") or not (size.isascii() and size.isdigit() and qr.LEAST <= int(size[:9]) <= qr.MOST):
         raise BadQrFormat(least=qr.LEAST, most=qr.MOST)
     if len(text) > qr.MAX_TEXT:
         raise QrTooLong
-    renders = rt.part(Renders)
+    renders = rt.singleton(RenderCache)
     if kind == "svg":
-        return Response(await renders.draw(qr.DRAW_SVG, text, network), media_type="image/svg+xml")
+        return Response(await renders.render(qr.DRAW_SVG, text, network), media_type="image/svg+xml")
     try:
-        return Response(await renders.draw(qr.DRAW_PNG, text, network, size=int(size)), media_type="image/png")
+        return Response(await renders.render(qr.DRAW_PNG, text, network, size=int(size)), media_type="image/png")
     except TaskRefused as exc:
         raise QrTooDense(least=exc.details["least"]) from exc
+
+
+# A redirect as bytes: pure, and the same for the fast lane and for everything that answers through ASGI.
+
+REDIRECT_STATUSES: Final = (301, 302, 307, 308)
+_BROWSER_CACHEABLE = frozenset({301, 308})
+_match_visible = re.compile(rb"[!-~]+").fullmatch
+
+# The policy is the browsers' own default, spelled out: it decides what the destination learns about the page that
+# linked to us, so anything stricter here would rob it of its referrer.
+_COMMON_HEADERS: Final = (
+    (b"content-length", b"0"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"strict-origin-when-cross-origin"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+
+
+def build_redirect_headers(status: int, location: bytes, *, cacheable: bool = True) -> list[tuple[bytes, bytes]]:
+    """Return every header of a redirect but `Date`, which the server adds. Without `keep` no browser keeps it, whatever the status."""
+    return [*_build_own_headers(status, location, cacheable=cacheable), *_COMMON_HEADERS]
+
+
+def build_head(status: int, location: bytes) -> bytes:
+    """What differs from link to link: a cached link keeps these bytes alone, `ending` supplies the rest.
+
+    The location must be a serialised URL; a control character or a space in it is refused, never sent.
+    """
+    phrase = HTTPStatus(status).phrase.encode()
+    return b"HTTP/1.1 %d %b\r\n" % (status, phrase) + _encode_headers(_build_own_headers(status, location))
+
+
+def parse_head(head: bytes) -> tuple[int, str]:
+    """Status and location of what `head` made."""
+    line, location, _ = head.split(b"\r\n", 2)
+    return int(line[9:12]), location.removeprefix(b"location: ").decode("ascii")
+
+
+def build_tail(at: float) -> bytes:
+    """What all redirects of one second have in common, up to and including the blank line."""
+    return _encode_headers((*_COMMON_HEADERS, (b"date", formatdate(at, usegmt=True).encode()))) + b"\r\n"
+
+
+def render_redirect(status: int, location: bytes, at: float) -> bytes:
+    """The whole answer."""
+    return build_head(status, location) + build_tail(at)
+
+
+def _build_own_headers(status: int, location: bytes, *, cacheable: bool = True) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
+    if status not in REDIRECT_STATUSES:
+        raise ValueError(f"{status} is not one of the redirects {REDIRECT_STATUSES}")
+    if not _match_visible(location):
+        raise ValueError("a location is a serialised URL: visible ASCII alone")
+    kept = b"private, max-age=30" if cacheable and status in _BROWSER_CACHEABLE else b"private, no-store"
+    return (b"location", location), (b"cache-control", kept)
+
+
+def _encode_headers(pairs: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    return b"".join(b"%b: %b\r\n" % pair for pair in pairs)
+
+
+# The visitor's word that a flagged link may lead them on: asked for on its preview, signed, good for a few minutes.
+
+CONFIRM_PARAMETER: Final = "continue"
+CONFIRMATION_SECONDS: Final = 600
+"""A confirmation is good for this long at least, and for twice as long at most."""
+
+_CONFIRM_PURPOSE: Final = "continue"
+_CONFIRM_PATTERN: Final = re.compile(rf"{CONFIRM_PARAMETER}=([0-9a-f]{{24}})(?:&(.*))?", re.DOTALL)
+_FLAG_EXPLANATIONS: Final = {
+    FlagReason.UNCHECKED: "The address could not be checked yet. Continue only if you know it.",
+    FlagReason.LOOKALIKE: "The address mixes letters of several alphabets, so it may imitate another site. Read it with care.",
+    FlagReason.DANGEROUS: "The address is listed as dangerous. Go back unless you are sure.",
+    FlagReason.BLOCKED: "The address is on the block list of this service. Go back unless you are sure.",
+}
+
+
+def explain_flag(reason: str) -> str:
+    """Return what a visitor is told."""
+    return _FLAG_EXPLANATIONS[FlagReason(reason)]
+
+
+def split_confirmation(query: str) -> tuple[str, str]:
+    """Return the confirmation that a query begins with, and the rest, which is the visitor's own. Either may be empty."""
+    found = _CONFIRM_PATTERN.fullmatch(query)
+    return (found[1], found[2] or "") if found else ("", query)
+
+
+def sign_confirmation(secret: Secret, found: RedirectTarget, network: str, now: datetime) -> str:
+    """Return a confirmation for this link as it is now, from this network. Passed on to others it opens nothing for them."""
+    return _sign_slot(secret, found, network, int(now.timestamp()) // CONFIRMATION_SECONDS)
+
+
+def is_confirmed(secret: Secret, found: RedirectTarget, network: str, now: datetime, confirmation: str) -> bool:
+    slot = int(now.timestamp()) // CONFIRMATION_SECONDS
+    return any(_sign_slot(secret, found, network, known) == confirmation for known in (slot, slot - 1))
+
+
+def _sign_slot(secret: Secret, found: RedirectTarget, network: str, slot: int) -> str:
+    return secret.sign(_CONFIRM_PURPOSE, f"{found.kind} {found.id} {found.version} {network} {slot}".encode(), size=12).hex()

@@ -4,16 +4,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from refract.core.schema import Id, Input, Output
+from refract.core.schemas import Id, InputSchema, OutputSchema
 
 
-class ResolveIn(Input):
+class ResolveIn(InputSchema):
     """A path as somebody would type it, with or without its query; a whole short URL works too."""
 
     path: str = Field(min_length=1, max_length=8192, examples=["/jira/PROJ-1", "roadmap", "https://go.example.com/docs/setup?v=2"])
 
 
-class ResolveOut(Output):
+class ResolveOut(OutputSchema):
     """What a visitor with the same rights would get, and why. Nothing is counted."""
 
     path: str = Field(description="The path that was looked at, without scheme and host.")

@@ -3,13 +3,13 @@
 from fastapi import Request
 
 from refract.core.errors import Unavailable
-from refract.identity.actors import MaybeActor
+from refract.identity.dependencies import OptionalCaller
 from refract.limits.errors import RateLimited
 from refract.reports import service
 from refract.reports.schemas import ReportCreate, ReportReceived
+from refract.web.dependencies import IdempotencyKeyHeader, Rt, api_router
 from refract.web.networks import client_network
 from refract.web.problems import ValidationFailed, problems
-from refract.web.toolkit import IdempotencyKey, Rt, api_router
 
 router = api_router("/reports", "reports")
 ROUTERS = (router,)
@@ -19,9 +19,9 @@ ROUTERS = (router,)
 async def report_abuse(
     new: ReportCreate,
     request: Request,
-    actor: MaybeActor,  # noqa: ARG001 - a session needs proof of origin here as everywhere
+    actor: OptionalCaller,  # noqa: ARG001 - a session needs proof of origin here as everywhere
     rt: Rt,
-    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> ReportReceived:
     """Report a link or a list. No account is needed; the answer is the same whether or not it exists."""
     async with rt.db.write() as session:

@@ -6,17 +6,17 @@ from fastapi import Form, Query, Request
 from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
-from refract.identity.actors import MaybeActor
+from refract.identity.authentication import Caller, get_session_token
+from refract.identity.dependencies import OptionalCaller
 from refract.identity.errors import OriginUnproven
-from refract.identity.rendering import respond, visit_cookie
-from refract.identity.visitors import Actor, session_token
+from refract.identity.responses import get_visit_cookie, render_response
 from refract.reports.models import ReportReason
 from refract.reports.schemas import MAX_DETAILS, MAX_TARGET, ReportCreate
 from refract.reports.service import receive_report
 from refract.web import csrf
+from refract.web.dependencies import Rt, page_router
 from refract.web.networks import client_network
-from refract.web.problems import field_errors
-from refract.web.toolkit import Rt, page_router
+from refract.web.problems import list_field_errors
 
 router = page_router()
 ROUTERS = (router,)
@@ -24,48 +24,48 @@ PATH = "/app/report"
 
 
 @router.get(PATH)
-async def report_page(request: Request, actor: MaybeActor, name: Annotated[str, Query(max_length=MAX_TARGET)] = "") -> Response:
+async def report_page(request: Request, actor: OptionalCaller, name: Annotated[str, Query(max_length=MAX_TARGET)] = "") -> Response:
     """Ask what is wrong. Whether there is anything under the name is not told."""
-    return _form(request, actor, {"target": name})
+    return _render_form(request, actor, {"target": name})
 
 
 @router.post(PATH)
-async def report(
+async def submit_report(
     request: Request,
-    actor: MaybeActor,
+    actor: OptionalCaller,
     rt: Rt,
     target: Annotated[str, Form(max_length=10_000)] = "",
     reason: Annotated[str, Form(max_length=20)] = "",
     details: Annotated[str, Form(max_length=10_000)] = "",
 ) -> Response:
     """Take the report, and thank for it whatever became of it."""
-    if not await csrf.proven(rt, request, session_token(request, rt) if actor else visit_cookie(request)):
+    if not await csrf.is_valid(rt, request, get_session_token(request, rt) if actor else get_visit_cookie(request)):
         raise OriginUnproven
     values = {"target": target, "reason": reason, "details": details}
     try:
         new = ReportCreate.model_validate(values)
     except ValidationError as wrong:
-        errors = {one.field: one.message for one in field_errors(wrong.errors())}
-        return _form(request, actor, values, errors=errors, status=422)
+        errors = {one.field: one.message for one in list_field_errors(wrong.errors())}
+        return _render_form(request, actor, values, errors=errors, status=422)
     async with rt.db.write() as session:
         await receive_report(session, rt, client_network(request, rt), new)
     return RedirectResponse(f"{PATH}/thanks", 303)
 
 
 @router.get(PATH + "/thanks")
-async def thanks_page(request: Request, actor: MaybeActor) -> Response:
-    return respond(request, actor, "reports/received.html", page_title="Thank you")
+async def thanks_page(request: Request, actor: OptionalCaller) -> Response:
+    return render_response(request, actor, "reports/received.html", page_title="Thank you")
 
 
-def _form(
+def _render_form(
     request: Request,
-    actor: Actor | None,
+    actor: Caller | None,
     values: dict[str, str],
     *,
     errors: dict[str, str] | None = None,
     status: int = 200,
 ) -> Response:
-    return respond(
+    return render_response(
         request,
         actor,
         "reports/form.html",

@@ -6,19 +6,19 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from refract.core.db import ReadSession
-from refract.core.page import Cursors, Page
+from refract.core.db.session import ReadSession
+from refract.core.pagination import CursorCodec, Page
 from refract.identity.models import User
 from refract.links.models import Link, LinkOwner
 from refract.lists.models import LinkList
-from refract.lists.queries import hosts_of
-from refract.names.models import Kind
+from refract.lists.queries import list_hosts
+from refract.names.models import NameTarget
 from refract.reports.models import Report, ReportReason, ReportStatus
 from refract.reports.schemas import ReportGroupOut
 
 MAX_TEXTS = 5
 _TEXTS_PER_PAGE = 500
-GONE = "gone"
+TARGET_GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +26,20 @@ class ReportTarget:
     """What was reported, as it is now."""
 
     title: str | None = None
-    state: str = GONE
+    state: str = TARGET_GONE
     destination: str | None = None
     hosts: tuple[str, ...] = ()
     owner: User | None = None
 
 
-async def count_open(session: ReadSession) -> int:
+async def count_open_reports(session: ReadSession) -> int:
     """Return how many reports wait for a decision."""
     waiting = select(func.count()).select_from(Report).where(Report.status == ReportStatus.OPEN)
     return await session.scalar(waiting) or 0
 
 
-async def page_of_reports(
-    session: ReadSession, cursors: Cursors, status: ReportStatus, *, limit: int, cursor: str | None
+async def load_reports_page(
+    session: ReadSession, cursors: CursorCodec, status: ReportStatus, *, limit: int, cursor: str | None
 ) -> Page[ReportGroupOut]:
     """Return reports by target: open ones with the oldest first, closed ones with the latest first."""
     question = ["reports", status.value]
@@ -49,21 +49,21 @@ async def page_of_reports(
     is_open = status == ReportStatus.OPEN
     groups = groups.order_by(first if is_open else first.desc())
     if cursor:
-        (last,) = cursors.read(question, cursor)
+        (last,) = cursors.decode(question, cursor)
         groups = groups.having(first > last if is_open else first < last)
     rows = [tuple(row) for row in await session.execute(groups)]
-    page = cursors.page(question, rows, limit, lambda row: (row[0],))
-    return Page(await _group_outs(session, status, page.items), page.next_cursor)
+    page = cursors.build_page(question, rows, limit, lambda row: (row[0],))
+    return Page(await _build_groups(session, status, page.items), page.next_cursor)
 
 
-async def _group_outs(session: ReadSession, status: ReportStatus, groups: Sequence[tuple[Any, ...]]) -> list[ReportGroupOut]:
+async def _build_groups(session: ReadSession, status: ReportStatus, groups: Sequence[tuple[Any, ...]]) -> list[ReportGroupOut]:
     if not groups:
         return []
     ids = [number for first, _, last, _ in groups for number in (first, last)]
     ends = {report.id: report for report in await session.scalars(select(Report).where(Report.id.in_(ids)))}
     target_ids = [target_id for *_, target_id in groups]
-    reasons, texts = await _reasons(session, status, target_ids), await _texts(session, status, target_ids)
-    targets = await targets_of(session, [ends[first] for first, *_ in groups])
+    reasons, texts = await _count_reasons(session, status, target_ids), await _load_texts(session, status, target_ids)
+    targets = await load_targets(session, [ends[first] for first, *_ in groups])
     outs = []
     for first, count, last, target_id in groups:
         oldest, latest, target = ends[first], ends[last], targets[target_id]
@@ -71,7 +71,7 @@ async def _group_outs(session: ReadSession, status: ReportStatus, groups: Sequen
             ReportGroupOut(
                 id=oldest.id,
                 status=status,
-                kind="link" if oldest.kind == Kind.LINK else "list",
+                kind="link" if oldest.kind == NameTarget.LINK else "list",
                 target_id=target_id,
                 name=latest.name,
                 count=count,
@@ -92,7 +92,7 @@ async def _group_outs(session: ReadSession, status: ReportStatus, groups: Sequen
     return outs
 
 
-async def _reasons(session: ReadSession, status: ReportStatus, target_ids: Sequence[int]) -> dict[int, dict[ReportReason, int]]:
+async def _count_reasons(session: ReadSession, status: ReportStatus, target_ids: Sequence[int]) -> dict[int, dict[ReportReason, int]]:
     counted = select(Report.target_id, Report.reason, func.count())
     counted = counted.where(Report.status == status, Report.target_id.in_(target_ids))
     found: dict[int, dict[ReportReason, int]] = {}
@@ -101,7 +101,7 @@ async def _reasons(session: ReadSession, status: ReportStatus, target_ids: Seque
     return found
 
 
-async def _texts(session: ReadSession, status: ReportStatus, target_ids: Sequence[int]) -> dict[int, list[str]]:
+async def _load_texts(session: ReadSession, status: ReportStatus, target_ids: Sequence[int]) -> dict[int, list[str]]:
     """Return what the latest reporters of each target wrote."""
     written = select(Report.target_id, Report.details)
     written = written.where(Report.status == status, Report.target_id.in_(target_ids), Report.details.is_not(None))
@@ -113,15 +113,15 @@ async def _texts(session: ReadSession, status: ReportStatus, target_ids: Sequenc
     return found
 
 
-async def targets_of(session: ReadSession, reports: Sequence[Report]) -> dict[int, ReportTarget]:
+async def load_targets(session: ReadSession, reports: Sequence[Report]) -> dict[int, ReportTarget]:
     """Return what each report is about, by the target's id."""
-    links = [report.target_id for report in reports if report.kind == Kind.LINK]
-    lists = [report.target_id for report in reports if report.kind == Kind.LIST]
+    links = [report.target_id for report in reports if report.kind == NameTarget.LINK]
+    lists = [report.target_id for report in reports if report.kind == NameTarget.LIST]
     found = {report.target_id: ReportTarget() for report in reports}
-    return found | await _links(session, links) | await _lists(session, lists)
+    return found | await _load_links(session, links) | await _load_lists(session, lists)
 
 
-async def _links(session: ReadSession, ids: Sequence[int]) -> dict[int, ReportTarget]:
+async def _load_links(session: ReadSession, ids: Sequence[int]) -> dict[int, ReportTarget]:
     if not ids:
         return {}
     owned = select(Link, User).outerjoin(LinkOwner, LinkOwner.primary_link_id == Link.id)
@@ -129,11 +129,11 @@ async def _links(session: ReadSession, ids: Sequence[int]) -> dict[int, ReportTa
     return {link.id: ReportTarget(link.title, link.status, link.href, (link.destination_host,), owner) for link, owner in rows}
 
 
-async def _lists(session: ReadSession, ids: Sequence[int]) -> dict[int, ReportTarget]:
+async def _load_lists(session: ReadSession, ids: Sequence[int]) -> dict[int, ReportTarget]:
     if not ids:
         return {}
     owned = select(LinkList, User).outerjoin(User, User.id == LinkList.owner_id).where(LinkList.id.in_(ids))
-    hosts = await hosts_of(session, ids)
+    hosts = await list_hosts(session, ids)
     return {
         one.id: ReportTarget(one.title, "deleted" if one.deleted_at else one.status, None, hosts.get(one.id, ()), owner)
         for one, owner in await session.execute(owned)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from refract.core.schema import Id, Input, Output
+from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.reports.models import ReportReason, ReportStatus
 
 MAX_DETAILS = 1_000
@@ -16,26 +16,26 @@ def _none_if_empty(text: str) -> str | None:
     return text or None
 
 
-Details = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_DETAILS), AfterValidator(_none_if_empty)]
+ReportDetails = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_DETAILS), AfterValidator(_none_if_empty)]
 
 
-class ReportCreate(Input):
+class ReportCreate(InputSchema):
     """What is reported, and why."""
 
     target: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TARGET)] = Field(
         description="The short URL, or the name or code in it.", examples=["https://go.example.com/roadmap"]
     )
     reason: ReportReason
-    details: Details | None = Field(default=None, description="What an administrator should know.")
+    details: ReportDetails | None = Field(default=None, description="What an administrator should know.")
 
 
-class ReportReceived(Output):
+class ReportReceived(OutputSchema):
     """The answer to every report, whether or not its target exists."""
 
     status: Literal["received"] = "received"
 
 
-class ReportGroupOut(Output):
+class ReportGroupOut(OutputSchema):
     """All reports of one target. Actions take its `id`."""
 
     id: Id
@@ -61,7 +61,7 @@ class ReportGroupOut(Output):
     owner_status: str | None = Field(examples=["active"])
 
 
-class ReportGroupPage(Output):
+class ReportGroupPage(OutputSchema):
     """A page of the queue. `open` counts every report that waits."""
 
     items: list[ReportGroupOut]

@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlalchemy import delete, select, update
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.limits.service import charge
-from refract.links.queries import resolve
-from refract.redirect.wish import read_wish
+from refract.links.queries import resolve_name
+from refract.redirect.resolver import parse_path
 from refract.reports.errors import ReportNotFound
 from refract.reports.models import Report, ReportStatus
 from refract.reports.schemas import ReportCreate
@@ -17,12 +17,12 @@ from refract.reports.schemas import ReportCreate
 _DIGEST_SIZE = 16
 
 
-def name_in(target: str) -> str:
+def extract_name(target: str) -> str:
     """Return the name or code in a short URL, a path, or by itself: `roadmap` of `https://go.example/roadmap+`."""
     bare = target.partition("#")[0].partition("?")[0]
     scheme, separator, rest = bare.partition("://")
     path = rest.partition("/")[2] if separator else scheme.lstrip("/")
-    return read_wish(f"/{path}".encode()).name
+    return parse_path(f"/{path}".encode()).name
 
 
 async def receive_report(session: WriteSession, rt: Runtime, network: str, new: ReportCreate) -> None:
@@ -33,8 +33,8 @@ async def receive_report(session: WriteSession, rt: Runtime, network: str, new: 
 
 async def file_report(session: WriteSession, rt: Runtime, network: str, new: ReportCreate) -> Report | None:
     """Keep a report of what exists; None if nothing does. A network that reports the same again replaces its report."""
-    name = name_in(new.target)
-    found = await resolve(session, name)
+    name = extract_name(new.target)
+    found = await resolve_name(session, name)
     if found is None:
         return None
     digest = rt.secret.sign("report", network.encode(), size=_DIGEST_SIZE).hex()
@@ -81,12 +81,12 @@ async def _update_all(session: WriteSession, report: Report, status: ReportStatu
     await session.execute(update(Report).where(*same).values(values).execution_options(synchronize_session=False))
 
 
-async def forget_closed(session: WriteSession, now: datetime, days: int) -> None:
+async def purge_closed_reports(session: WriteSession, now: datetime, days: int) -> None:
     """Remove reports that were closed long ago."""
     await session.execute(delete(Report).where(Report.closed_at < now - timedelta(days=days)))
 
 
-async def forget_targets(session: WriteSession, target_ids: list[int]) -> None:
+async def delete_target_reports(session: WriteSession, target_ids: list[int]) -> None:
     """Remove every report of these links and lists."""
     if target_ids:
         await session.execute(delete(Report).where(Report.target_id.in_(target_ids)))

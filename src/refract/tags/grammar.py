@@ -3,55 +3,55 @@
 import re
 import unicodedata
 
-from refract.core.text import fold, shown
+from refract.core.text import fold_text, make_excerpt
 from refract.tags.errors import InvalidTag
 
-LONGEST_NAME = 50
+MAX_NAME_LENGTH = 50
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 
 def check_shared(name: str) -> str:
     """The name of a shared tag without the spaces around it: letters and digits of any script, spaces, `-` and `_` between them."""
-    name = _trimmed(name)
+    name = _trim_name(name)
     if not _is_letter(name[0]):
-        raise InvalidTag(name=shown(name), why="it must begin with a letter or a digit")
+        raise InvalidTag(name=make_excerpt(name), why="it must begin with a letter or a digit")
     if not all(_is_letter(character) or _is_mark(character) or character in " _-" for character in name):
-        raise InvalidTag(name=shown(name), why="only letters, digits, spaces, - and _ are allowed")
+        raise InvalidTag(name=make_excerpt(name), why="only letters, digits, spaces, - and _ are allowed")
     return name
 
 
 def check_personal(name: str) -> str:
     """The name of somebody's own tag without the spaces and the `#` around it: anything printable with a letter or digit in it."""
-    name = _trimmed(re.sub(r"\s+", " ", name).strip(" ").lstrip("#"))
+    name = _trim_name(re.sub(r"\s+", " ", name).strip(" ").lstrip("#"))
     if not any(_is_letter(character) for character in name):
-        raise InvalidTag(name=shown(name), why="it needs a letter or a digit")
+        raise InvalidTag(name=make_excerpt(name), why="it needs a letter or a digit")
     if not all(character.isprintable() and character not in ',<>"' for character in name):
-        raise InvalidTag(name=shown(name), why="commas, quotes, < and > are not allowed, nor what cannot be seen")
+        raise InvalidTag(name=make_excerpt(name), why="commas, quotes, < and > are not allowed, nor what cannot be seen")
     return name
 
 
 def personal_key(name: str) -> str:
     """What makes two of a person's tags the same: their names, whatever the case."""
-    return fold(name)
+    return fold_text(name)
 
 
 def check_color(color: str) -> str:
     if not _COLOR.fullmatch(color):
-        raise InvalidTag(name=shown(color), why="a colour is written like #6B7280")
+        raise InvalidTag(name=make_excerpt(color), why="a colour is written like #6B7280")
     return color.upper()
 
 
-def slug(name: str) -> str:
+def slugify(name: str) -> str:
     """What makes two shared tags the same: "Engineering Tools", "engineering tools" and "engineering_tools" are one."""
-    return re.sub(r"[ _-]+", "-", fold(name)).strip("-")
+    return re.sub(r"[ _-]+", "-", fold_text(name)).strip("-")
 
 
-def _trimmed(name: str) -> str:
+def _trim_name(name: str) -> str:
     name = unicodedata.normalize("NFC", name).strip(" ")
     if not name:
-        raise InvalidTag(name=shown(name), why="it is empty")
-    if len(name) > LONGEST_NAME:
-        raise InvalidTag(name=shown(name, LONGEST_NAME), why=f"it has more than {LONGEST_NAME} characters")
+        raise InvalidTag(name=make_excerpt(name), why="it is empty")
+    if len(name) > MAX_NAME_LENGTH:
+        raise InvalidTag(name=make_excerpt(name, MAX_NAME_LENGTH), why=f"it has more than {MAX_NAME_LENGTH} characters")
     return name
 
 

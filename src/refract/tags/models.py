@@ -6,7 +6,7 @@ from enum import StrEnum
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.types import TABLE_OPTIONS, Model, text_key
+from refract.core.db.types import TABLE_OPTIONS, Model, text_key
 
 DEFAULT_COLOR = "#6B7280"
 SHARED_SPACE = 0

@@ -8,23 +8,23 @@ from fastapi import Depends, Query, Request
 from sqlalchemy import ColumnElement
 from starlette.responses import Response
 
-from refract.core.db import ReadSession
-from refract.core.page import Cursors, Page
+from refract.core.db.session import ReadSession
+from refract.core.pagination import CursorCodec, Page
 from refract.core.runtime import Runtime
-from refract.identity.rendering import respond
-from refract.identity.visitors import Actor
+from refract.identity.authentication import Caller
+from refract.identity.responses import render_response
 from refract.tags.models import Tag
-from refract.tags.queries import TagSort, page_of_tags
-from refract.web.toolkit import Cursor
+from refract.tags.queries import TagSort, load_tags_page
+from refract.web.dependencies import CursorParam
 
 PER_PAGE = 100
-SORTS = [(TagSort.USAGE.value, "Most used"), (TagSort.NAME.value, "A to Z"), (TagSort.LAST_USED.value, "Used last")]
-Refused = tuple[str, str, str]
+SORT_CHOICES = [(TagSort.USAGE.value, "Most used"), (TagSort.NAME.value, "A to Z"), (TagSort.LAST_USED.value, "Used last")]
+TagFormError = tuple[str, str, str]
 """Which tag, what was typed for its name, and what is wrong with that."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TagPageFilter:
     """What the address asks for."""
 
     cursor: str | None = None
@@ -32,30 +32,34 @@ class Asked:
     sort: TagSort = TagSort.USAGE
 
 
-def _asked(cursor: Cursor = None, q: Annotated[str | None, Query(max_length=200)] = None, sort: TagSort = TagSort.USAGE) -> Asked:
-    return Asked(cursor, q, sort)
+def _read_filter(
+    cursor: CursorParam = None, q: Annotated[str | None, Query(max_length=200)] = None, sort: TagSort = TagSort.USAGE
+) -> TagPageFilter:
+    return TagPageFilter(cursor, q, sort)
 
 
-TagsAsked = Annotated[Asked, Depends(_asked)]
+TagPageFilterQuery = Annotated[TagPageFilter, Depends(_read_filter)]
 
 
-async def read_tags(session: ReadSession, rt: Runtime, visible: ColumnElement[bool], asker: object, asked: Asked) -> Page[Tag]:
-    return await page_of_tags(session, Cursors(rt.secret), visible, asker, q=asked.q, sort=asked.sort, limit=PER_PAGE, cursor=asked.cursor)
+async def load_tags(session: ReadSession, rt: Runtime, visible: ColumnElement[bool], asker: object, filters: TagPageFilter) -> Page[Tag]:
+    return await load_tags_page(
+        session, CursorCodec(rt.secret), visible, asker, q=filters.q, sort=filters.sort, limit=PER_PAGE, cursor=filters.cursor
+    )
 
 
-def show_tags(request: Request, actor: Actor, here: str, page: Page[Tag], asked: Asked, **context: Any) -> Response:
+def render_tags(request: Request, actor: Caller, path: str, page: Page[Tag], filters: TagPageFilter, **context: Any) -> Response:
     """`here` is the address of the page."""
-    further = {**({"q": asked.q} if asked.q else {}), "sort": asked.sort.value, "cursor": page.next_cursor}
-    return respond(
+    further = {**({"q": filters.q} if filters.q else {}), "sort": filters.sort.value, "cursor": page.next_cursor}
+    return render_response(
         request,
         actor,
         "tags/index.html",
         page_title="Tags",
         tags=page.items,
         most=max((tag.usage_count for tag in page.items), default=0),
-        q=asked.q or "",
-        sort=asked.sort.value,
-        sorts=SORTS,
-        next_url=f"{here}?{urlencode(further)}" if page.next_cursor else None,
+        q=filters.q or "",
+        sort=filters.sort.value,
+        sorts=SORT_CHOICES,
+        next_url=f"{path}?{urlencode(further)}" if page.next_cursor else None,
         **context,
     )

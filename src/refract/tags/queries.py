@@ -8,25 +8,25 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, literal, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
-from refract.core.db import ReadSession
-from refract.core.page import Cursors, Page, after
-from refract.core.rows import slices
-from refract.core.text import fold
-from refract.core.types import Moment
+from refract.core.db.bulk import iter_batches
+from refract.core.db.session import ReadSession
+from refract.core.db.types import UtcDateTime
+from refract.core.pagination import CursorCodec, Page, build_after_clause
+from refract.core.text import fold_text
 from refract.tags.models import SHARED_SPACE, Tag
 
 
-async def tags_by_id(session: ReadSession, ids: Collection[int]) -> dict[int, Tag]:
+async def find_tags_by_id(session: ReadSession, ids: Collection[int]) -> dict[int, Tag]:
     found: dict[int, Tag] = {}
-    for some in slices(sorted(ids)):
+    for some in iter_batches(sorted(ids)):
         found |= {tag.id: tag for tag in await session.scalars(select(Tag).where(Tag.id.in_(some)))}
     return found
 
 
-async def shared_by_key(session: ReadSession, keys: Collection[str]) -> dict[str, Tag]:
+async def find_shared_tags(session: ReadSession, keys: Collection[str]) -> dict[str, Tag]:
     """Shared tags by what they are or were called: a tag's own key goes before another tag's present name."""
     found: dict[str, Tag] = {}
-    for some in slices(sorted(keys)):
+    for some in iter_batches(sorted(keys)):
         question = select(Tag).where(Tag.space == SHARED_SPACE, or_(Tag.key.in_(some), Tag.name_key.in_(some)))
         tags = (await session.scalars(question.order_by(Tag.id))).all()
         found |= {tag.name_key: tag for tag in tags} | {tag.key: tag for tag in tags}
@@ -39,9 +39,9 @@ class TagSort(StrEnum):
     LAST_USED = "last_used"
 
 
-async def page_of_tags(  # noqa: PLR0913 - each part of the question is one
+async def load_tags_page(  # noqa: PLR0913 - each part of the question is one
     session: ReadSession,
-    cursors: Cursors,
+    cursors: CursorCodec,
     visible: ColumnElement[bool],
     asker: object,
     *,
@@ -53,29 +53,29 @@ async def page_of_tags(  # noqa: PLR0913 - each part of the question is one
 ) -> Page[Tag]:
     """Tags among the visible ones: by name from A to Z, by usage and last use the most and the latest first."""
     question = ["tags", asker, q, sort, unused]
-    columns: list[ColumnElement[Any] | InstrumentedAttribute[Any]] = [_COLUMNS[sort], Tag.id]
+    columns: list[ColumnElement[Any] | InstrumentedAttribute[Any]] = [_SORT_COLUMNS[sort], Tag.id]
     descending = sort != TagSort.NAME
     wanted = select(Tag).where(visible)
     if q:
-        wanted = wanted.where(Tag.name_key.contains(fold(q), autoescape=True))
+        wanted = wanted.where(Tag.name_key.contains(fold_text(q), autoescape=True))
     if unused is not None:
         wanted = wanted.where(Tag.usage_count == 0 if unused else Tag.usage_count > 0)
     if cursor:
-        wanted = wanted.where(after(columns, cursors.read(question, cursor), descending=descending))
+        wanted = wanted.where(build_after_clause(columns, cursors.decode(question, cursor), descending=descending))
     ordered = wanted.order_by(*(column.desc() if descending else column.asc() for column in columns)).limit(limit + 1)
-    return cursors.page(question, list(await session.scalars(ordered)), limit, lambda tag: [_value(tag, sort), tag.id])
+    return cursors.build_page(question, list(await session.scalars(ordered)), limit, lambda tag: [_sort_value(tag, sort), tag.id])
 
 
-_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+_NEVER_USED = datetime(1970, 1, 1, tzinfo=UTC)
 """Stands for a tag that was never used: databases disagree about where nothing comes in an order."""
-_COLUMNS: dict[TagSort, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
+_SORT_COLUMNS: dict[TagSort, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     TagSort.NAME: Tag.name_key,
     TagSort.USAGE: Tag.usage_count,
-    TagSort.LAST_USED: func.coalesce(Tag.last_used_at, literal(_NEVER, Moment())),
+    TagSort.LAST_USED: func.coalesce(Tag.last_used_at, literal(_NEVER_USED, UtcDateTime())),
 }
 
 
-def _value(tag: Tag, sort: TagSort) -> str | int | datetime:
+def _sort_value(tag: Tag, sort: TagSort) -> str | int | datetime:
     if sort == TagSort.NAME:
         return tag.name_key
-    return tag.usage_count if sort == TagSort.USAGE else tag.last_used_at or _NEVER
+    return tag.usage_count if sort == TagSort.USAGE else tag.last_used_at or _NEVER_USED

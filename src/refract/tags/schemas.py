@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from refract.core.schema import Id, Input
+from refract.core.schemas import Id, InputSchema
 from refract.tags.models import Tag
 
 
@@ -23,7 +23,7 @@ class TagOut(BaseModel):
     aliases: list[str] = Field(default=[], description="Names of tags that were merged into this one: they mean it now.")
 
     @classmethod
-    def of(cls, tag: Tag, aliases: Sequence[str] = ()) -> "TagOut":
+    def from_tag(cls, tag: Tag, aliases: Sequence[str] = ()) -> "TagOut":
         return cls(
             id=str(tag.id), scope="shared" if tag.scope == "shared" else "personal", name=tag.name, slug=tag.key, color=tag.color,
             usage_count=tag.usage_count, last_used_at=tag.last_used_at, aliases=list(aliases),
@@ -39,7 +39,7 @@ class TagPatch(BaseModel):
     color: str | None = Field(default=None, max_length=20, examples=["#2563EB"])
 
 
-class TagCreate(Input):
+class TagCreate(InputSchema):
     """A tag that somebody wants."""
 
     name: str = Field(max_length=200, examples=["Machine learning"])
@@ -47,7 +47,7 @@ class TagCreate(Input):
     scope: Literal["personal", "shared"] = Field(default="personal", description="Administrators may make shared ones.")
 
 
-class TagMerge(Input):
+class TagMerge(InputSchema):
     """Several tags that are to become one."""
 
     target: Id = Field(description="The tag that stays, under its name.")

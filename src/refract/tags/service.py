@@ -6,55 +6,55 @@ from typing import Any, cast
 
 from sqlalchemy import Table, update
 
-from refract.core.db import ReadSession, WriteSession
+from refract.core.db.bulk import insert_or_skip
+from refract.core.db.session import ReadSession, WriteSession
 from refract.core.ids import IdSource
-from refract.core.rows import insert_or_skip
 from refract.identity import audit
 from refract.tags import queries
 from refract.tags.errors import TagExists
-from refract.tags.grammar import check_color, check_shared, slug
+from refract.tags.grammar import check_color, check_shared, slugify
 from refract.tags.models import DEFAULT_COLOR, SHARED_SPACE, Tag, TagScope
 
 
-async def ensure_shared(session: WriteSession, ids: IdSource, names: Collection[str], now: datetime) -> dict[str, Tag]:
+async def ensure_shared_tags(session: WriteSession, ids: IdSource, names: Collection[str], now: datetime) -> dict[str, Tag]:
     """The shared tag for each name, made or revived where there is none. The slug decides which names are the same tag.
 
     The unique key settles who makes a new one; names must have passed `check_shared`.
     """
     wanted: dict[str, str] = {}
     for name in names:
-        wanted.setdefault(slug(name), name)
-    known = await queries.shared_by_key(session, list(wanted))
+        wanted.setdefault(slugify(name), name)
+    known = await queries.find_shared_tags(session, list(wanted))
     missing = sorted(set(wanted) - set(known))
     if missing:
         numbers = ids.next_ids(len(missing))
-        rows = [_new(number, key, wanted[key], now) for number, key in zip(numbers, missing, strict=True)]
+        rows = [_build_row(number, key, wanted[key], now) for number, key in zip(numbers, missing, strict=True)]
         await insert_or_skip(session, cast("Table", Tag.__table__), rows)
-        known |= await queries.shared_by_key(session, missing)
-    await _revive(session, [known[key] for key in wanted])
-    return {name: known[slug(name)] for name in names}
+        known |= await queries.find_shared_tags(session, missing)
+    await _revive_tags(session, [known[key] for key in wanted])
+    return {name: known[slugify(name)] for name in names}
 
 
-async def create_shared(session: WriteSession, ids: IdSource, name: str, color: str | None, now: datetime) -> tuple[Tag, bool]:
+async def create_shared_tag(session: WriteSession, ids: IdSource, name: str, color: str | None, now: datetime) -> tuple[Tag, bool]:
     """The shared tag of this name, and whether it is new or revived. A colour is given to such a one only."""
     clean = check_shared(name)
     color = None if color is None else check_color(color)
-    before = (await queries.shared_by_key(session, [slug(clean)])).get(slug(clean))
+    before = (await queries.find_shared_tags(session, [slugify(clean)])).get(slugify(clean))
     made = before is None or before.deleted_at is not None
-    tag = (await ensure_shared(session, ids, [clean], now))[clean]
+    tag = (await ensure_shared_tags(session, ids, [clean], now))[clean]
     if made and color is not None:
         tag.color = color
         await session.flush()
     return tag, made
 
 
-async def known_shared(session: ReadSession, names: Collection[str]) -> dict[int, Tag]:
+async def find_live_shared_tags(session: ReadSession, names: Collection[str]) -> dict[int, Tag]:
     """The shared tags among these names that exist, by id."""
-    found = await queries.shared_by_key(session, {slug(name) for name in names})
+    found = await queries.find_shared_tags(session, {slugify(name) for name in names})
     return {tag.id: tag for tag in found.values() if tag.deleted_at is None}
 
 
-async def count_use(session: WriteSession, changes: Mapping[int, int], now: datetime) -> None:
+async def adjust_usage(session: WriteSession, changes: Mapping[int, int], now: datetime) -> None:
     """Move the usage count of each tag up or down; being used more is being used now."""
     for tag_id, change in sorted(changes.items()):  # one order for everybody, so that nobody waits in a circle
         if change:
@@ -63,31 +63,31 @@ async def count_use(session: WriteSession, changes: Mapping[int, int], now: date
             await session.execute(moved.execution_options(synchronize_session=False))
 
 
-async def change_shared(
+async def change_shared_tag(
     session: WriteSession, tag: Tag, *, by: int | None, at: datetime, name: str | None = None, color: str | None = None
 ) -> Tag:
     """Give a shared tag another name or colour. Its slug stays, so nothing that refers to it breaks."""
     if name is not None:
         name = check_shared(name)
-        other = (await queries.shared_by_key(session, [slug(name)])).get(slug(name))
+        other = (await queries.find_shared_tags(session, [slugify(name)])).get(slugify(name))
         if other is not None and other.id != tag.id:
             raise TagExists(name=other.name)
-        tag.name, tag.name_key = name, slug(name)
+        tag.name, tag.name_key = name, slugify(name)
     if color is not None:
         tag.color = check_color(color)
-    audit.record(session, "tag.changed", at=at, actor_id=by, target=tag.key)
+    audit.add_entry(session, "tag.changed", at=at, actor_id=by, target=tag.key)
     await session.flush()
     return tag
 
 
-async def _revive(session: WriteSession, tags: Collection[Tag]) -> None:
+async def _revive_tags(session: WriteSession, tags: Collection[Tag]) -> None:
     for tag in tags:
         if tag.deleted_at is not None:
             tag.deleted_at = None
     await session.flush()
 
 
-def _new(number: int, key: str, name: str, now: datetime) -> dict[str, Any]:
+def _build_row(number: int, key: str, name: str, now: datetime) -> dict[str, Any]:
     return {
         "id": number, "scope": TagScope.SHARED.value, "owner_id": None, "space": SHARED_SPACE, "key": key, "name": name, "name_key": key,
         "color": DEFAULT_COLOR, "usage_count": 0, "last_used_at": None, "created_at": now, "deleted_at": None,

@@ -21,32 +21,32 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from refract import migrations
-from refract.analytics.archive_models import ArchiveFile
-from refract.core.db import Database
+from refract.clicks.archive.models import ArchiveFile
+from refract.core.db.session import Database
 from refract.core.errors import ConfigurationError, Conflict
-from refract.core.settings import Settings
-from refract.identity.revocation_log import log_path
+from refract.core.settings.model import Settings
+from refract.identity.revocation_log import get_log_path
 from refract.transfer.manifest import (
     MANIFEST,
     ArchiveLeftOut,
     BackupDamaged,
-    Manifest,
-    file_sum,
-    missing_archives,
-    name_some,
+    BackupManifest,
+    find_missing_archives,
+    get_table_member,
+    hash_file,
     open_backup,
     open_member,
     read_manifest,
-    table_member,
+    summarise_names,
 )
-from refract.transfer.rows import Form, Sum, tables
-from refract.transfer.store import count, lines, snapshot
+from refract.transfer.row_format import TableChecksum, TableCodec, list_tables
+from refract.transfer.table_io import count_rows, open_snapshot, read_lines
 
-NEVER_RESTORED: Final = frozenset({"sessions", "signin_links"})
+EXCLUDED_CREDENTIALS: Final = frozenset({"sessions", "signin_links"})
 """Credentials that a backup neither holds nor brings back: after a restore everyone signs in again."""
-_NOT_COPIED: Final = frozenset({"lock", "ingester.lock"})
+_EXCLUDED_FILES: Final = frozenset({"lock", "ingester.lock"})
 _DRAFT_SUFFIX: Final = ".refract-part"
-Progress = Callable[[str, int, int], None]
+BackupProgress = Callable[[str, int, int], None]
 
 
 class ArchiveAbsent(Conflict):
@@ -56,11 +56,11 @@ class ArchiveAbsent(Conflict):
     """
 
 
-async def back_up(
-    settings: Settings, db: Database, path: Path, now: datetime, progress: Progress, *, without_archive: bool = False
-) -> Manifest:
+async def create_backup(
+    settings: Settings, db: Database, path: Path, now: datetime, progress: BackupProgress, *, without_archive: bool = False
+) -> BackupManifest:
     """Write a backup and read it again; the file appears under its name when it is complete."""
-    state = await migrations.examine(db)
+    state = await migrations.check_schema(db)
     if state.problem is not None:
         raise state.problem
     if state.revision is None or state.is_ahead:
@@ -68,22 +68,22 @@ async def back_up(
             problem=f"This database was upgraded by a newer Refract, to revision {state.revision}; this one knows {migrations.HEAD}.",
             remedy="Make the backup with the newer version, which knows everything in it.",
         )
-    manifest = Manifest(state.revision, now.isoformat(), db.dialect, without_archive=without_archive)
-    with _draft_of(path) as (draft, file):
+    manifest = BackupManifest(state.revision, now.isoformat(), db.dialect, without_archive=without_archive)
+    with _open_draft(path) as (draft, file):
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-            _copy_files(archive, _files_beside(settings), manifest)
-            async with snapshot(db) as connection:
+            _copy_files(archive, _list_data_files(settings), manifest)
+            async with open_snapshot(db) as connection:
                 if not without_archive:
-                    _copy_files(archive, await _archived_files(connection, settings), manifest)
-                for model in tables(NEVER_RESTORED):
-                    form = Form(model)
-                    manifest.tables[form.name] = await _dump(
-                        archive, form, lines(connection, form), await count(connection, form), progress
+                    _copy_files(archive, await _list_archived_files(connection, settings), manifest)
+                for model in list_tables(EXCLUDED_CREDENTIALS):
+                    form = TableCodec(model)
+                    manifest.tables[form.name] = await _dump_table(
+                        archive, form, read_lines(connection, form), await count_rows(connection, form), progress
                     )
             archive.writestr(MANIFEST, json.dumps(manifest.as_json(), indent=1))
         file.flush()
         os.fsync(file.fileno())
-        check(draft)
+        verify_backup(draft)
         draft.replace(path)
     return manifest
 
@@ -96,7 +96,7 @@ def mark_backup(settings: Settings, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _draft_of(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
+def _open_draft(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
     """Open the unfinished file, locked while its writer lives, and remove what killed writers left in the same directory."""
     for old in (*path.parent.glob(f".*{_DRAFT_SUFFIX}"), *path.parent.glob(".refract-*.zip.part")):
         with contextlib.suppress(FileNotFoundError, BlockingIOError), old.open("rb") as left:
@@ -111,38 +111,40 @@ def _draft_of(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
         draft.unlink(missing_ok=True)
 
 
-async def _dump(archive: zipfile.ZipFile, form: Form, rows: AsyncIterator[list[bytes]], all_rows: int, progress: Progress) -> str:
-    found = Sum()
+async def _dump_table(
+    archive: zipfile.ZipFile, form: TableCodec, rows: AsyncIterator[list[bytes]], all_rows: int, progress: BackupProgress
+) -> str:
+    found = TableChecksum()
     progress(form.name, 0, all_rows)
-    with archive.open(table_member(form.name), "w", force_zip64=True) as member:
+    with archive.open(get_table_member(form.name), "w", force_zip64=True) as member:
         member.write(json.dumps(form.columns).encode() + b"\n")
         async for some in rows:
             member.write(b"".join(line + b"\n" for line in some))
             for line in some:
                 found.add(line)
             progress(form.name, found.rows, all_rows)
-    return found.spelled
+    return found.text
 
 
-def _files_beside(settings: Settings) -> Iterator[tuple[str, Path]]:
+def _list_data_files(settings: Settings) -> Iterator[tuple[str, Path]]:
     yield "secret", settings.data_dir / "secret"
-    yield f"archive/{log_path(settings).name}", log_path(settings)
+    yield f"archive/{get_log_path(settings).name}", get_log_path(settings)
     spool = settings.effective_spool_dir
     for path in sorted(spool.rglob("*")):
-        if path.name not in _NOT_COPIED:
+        if path.name not in _EXCLUDED_FILES:
             yield f"spool/{path.relative_to(spool)}", path
 
 
-async def _archived_files(connection: AsyncConnection, settings: Settings) -> list[tuple[str, Path]]:
+async def _list_archived_files(connection: AsyncConnection, settings: Settings) -> list[tuple[str, Path]]:
     directory = settings.effective_archive_dir
     wanted = select(ArchiveFile.name).where(ArchiveFile.dropped_at.is_(None)).order_by(ArchiveFile.day, ArchiveFile.part)
     names = list((await connection.execute(wanted)).scalars())
     if absent := [name for name in names if not (directory / name).is_file()]:
-        raise ArchiveAbsent(path=directory, names=name_some(absent))
+        raise ArchiveAbsent(path=directory, names=summarise_names(absent))
     return [(f"archive/{name}", directory / name) for name in names]
 
 
-def _copy_files(archive: zipfile.ZipFile, files: Iterable[tuple[str, Path]], manifest: Manifest) -> None:
+def _copy_files(archive: zipfile.ZipFile, files: Iterable[tuple[str, Path]], manifest: BackupManifest) -> None:
     for name, path in files:
         with contextlib.suppress(FileNotFoundError, IsADirectoryError), path.open("rb") as source:  # finished and removed meanwhile
             found = hashlib.sha256()  # of what was copied: a spool grows meanwhile
@@ -153,22 +155,22 @@ def _copy_files(archive: zipfile.ZipFile, files: Iterable[tuple[str, Path]], man
             manifest.files[name] = found.hexdigest()
 
 
-def check(path: Path, *, without_archive: bool = False) -> Manifest:
+def verify_backup(path: Path, *, without_archive: bool = False) -> BackupManifest:
     """Read everything once: every table and file must add up to the manifest, and every archived day must be there."""
     with open_backup(path) as archive:
         manifest = read_manifest(archive, path)
         for name, wanted in manifest.tables.items():
-            found = Sum()
-            with open_member(archive, table_member(name)) as member:
+            found = TableChecksum()
+            with open_member(archive, get_table_member(name)) as member:
                 member.readline()
                 for line in member:
                     found.add(line.rstrip(b"\n"))
-            if found.spelled != wanted:
+            if found.text != wanted:
                 raise BackupDamaged(what=f"the table {name}")
         for name, wanted in manifest.files.items():
             with open_member(archive, f"files/{name}") as member:
-                if file_sum(member) != wanted:
+                if hash_file(member) != wanted:
                     raise BackupDamaged(what=f"the file {name}")
-        if not (without_archive or manifest.without_archive) and (missing := missing_archives(archive, manifest)):
-            raise ArchiveLeftOut(names=name_some(missing))
+        if not (without_archive or manifest.without_archive) and (missing := find_missing_archives(archive, manifest)):
+            raise ArchiveLeftOut(names=summarise_names(missing))
     return manifest

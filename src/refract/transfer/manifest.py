@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from refract import __version__
-from refract.analytics.archive_models import ArchiveFile
+from refract.clicks.archive.models import ArchiveFile
 from refract.core.errors import Conflict, Invalid
 
-FORMAT: Final = 1
+FORMAT_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
-ARCHIVES: Final = ArchiveFile.__tablename__
+ARCHIVE_TABLE: Final = ArchiveFile.__tablename__
 
 
 class NotABackup(Invalid):
@@ -32,14 +32,14 @@ class ArchiveLeftOut(Conflict):
 
 
 @dataclass(slots=True)
-class Manifest:
+class BackupManifest:
     """The contents of a backup and their sums."""
 
     revision: str
     made_at: str
     dialect: str
     version: str = __version__
-    format: int = FORMAT
+    format: int = FORMAT_VERSION
     tables: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     without_archive: bool = False
@@ -75,39 +75,39 @@ def open_member(archive: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
         raise BackupDamaged(what=name) from exc
 
 
-def read_manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
+def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
     try:
         told = json.loads(archive.read(MANIFEST))
-        if told.get("format") != FORMAT:
-            raise NotABackup(path=path, reason=f"its format is {told.get('format')}, not {FORMAT}")
-        return Manifest(**told)
+        if told.get("format") != FORMAT_VERSION:
+            raise NotABackup(path=path, reason=f"its format is {told.get('format')}, not {FORMAT_VERSION}")
+        return BackupManifest(**told)
     except (KeyError, ValueError, TypeError, AttributeError) as exc:
         raise NotABackup(path=path, reason="it has no manifest, so it is not complete") from exc
 
 
-def table_member(name: str) -> str:
+def get_table_member(name: str) -> str:
     return f"tables/{name}.jsonl"
 
 
-def file_sum(source: IO[bytes]) -> str:
+def hash_file(source: IO[bytes]) -> str:
     found = hashlib.sha256()
     while data := source.read(1 << 20):
         found.update(data)
     return found.hexdigest()
 
 
-def missing_archives(archive: zipfile.ZipFile, manifest: Manifest) -> list[str]:
+def find_missing_archives(archive: zipfile.ZipFile, manifest: BackupManifest) -> list[str]:
     """Return the archive files that the backup's own table names and that are not in it."""
-    if ARCHIVES not in manifest.tables:
+    if ARCHIVE_TABLE not in manifest.tables:
         return []
-    with open_member(archive, table_member(ARCHIVES)) as member:
+    with open_member(archive, get_table_member(ARCHIVE_TABLE)) as member:
         columns = json.loads(member.readline())
         name, dropped = columns.index("name"), columns.index("dropped_at")
         rows = [json.loads(line) for line in member]
     return [row[name] for row in rows if row[dropped] is None and f"archive/{row[name]}" not in manifest.files]
 
 
-def name_some(names: list[str]) -> str:
+def summarise_names(names: list[str]) -> str:
     """Return the first few of many names, and how many more there are."""
     shown = ", ".join(names[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more"

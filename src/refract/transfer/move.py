@@ -6,12 +6,22 @@ from dataclasses import dataclass
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from refract import migrations
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.errors import Conflict, Invalid
-from refract.transfer.rows import Form, Sum, tables
-from refract.transfer.store import NotTheSame, add_up, count, empty, filled, go_on_counting, lines, snapshot, write
+from refract.transfer.row_format import TableChecksum, TableCodec, list_tables
+from refract.transfer.table_io import (
+    NotTheSame,
+    advance_sequences,
+    compute_checksum,
+    count_rows,
+    empty_tables,
+    list_filled_tables,
+    open_snapshot,
+    read_lines,
+    write_lines,
+)
 
-Progress = Callable[[str, int, int], None]
+MoveProgress = Callable[[str, int, int], None]
 """Told of a table, the rows of it that are over, and all its rows."""
 
 
@@ -31,7 +41,7 @@ class SomethingElseThere(Conflict):
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MoveResult:
     """What was carried over."""
 
     tables: int
@@ -39,47 +49,47 @@ class Moved:
     resumed: bool
 
 
-async def move(source: Database, target: Database, progress: Progress, *, again: bool = False) -> Moved:
+async def move_database(source: Database, target: Database, progress: MoveProgress, *, again: bool = False) -> MoveResult:
     """Copy and compare. Nobody can write to the source meanwhile; it is left as it was."""
     if source.dialect != "sqlite":
         raise NotFromHere(dialect=source.dialect)
     if target.dialect == "sqlite":
         raise NotToThere
     await migrations.upgrade(source)
-    fresh = await migrations.current(target) is None
+    fresh = await migrations.get_current_revision(target) is None
     await migrations.upgrade(target)
     rows, resumed = 0, False
-    async with snapshot(source, alone=True) as old, target.engine.connect() as new:
-        if fresh or again or not await filled(new):
-            await empty(new)
-        for model in tables():
-            form = Form(model)
-            sum_, already = await _carry(old, new, form, progress)
+    async with open_snapshot(source, alone=True) as old, target.engine.connect() as new:
+        if fresh or again or not await list_filled_tables(new):
+            await empty_tables(new)
+        for model in list_tables():
+            form = TableCodec(model)
+            sum_, already = await _copy_table(old, new, form, progress)
             rows += sum_.rows
             resumed = resumed or already > 0
-            if (found := await add_up(new, form)) != sum_:
-                raise NotTheSame(table=form.name, here=found.spelled, wanted=sum_.spelled)
+            if (found := await compute_checksum(new, form)) != sum_:
+                raise NotTheSame(table=form.name, here=found.text, wanted=sum_.text)
             await new.rollback()
-        await go_on_counting(target, new)
-    return Moved(len(tables()), rows, resumed)
+        await advance_sequences(target, new)
+    return MoveResult(len(list_tables()), rows, resumed)
 
 
-async def _carry(old: AsyncConnection, new: AsyncConnection, form: Form, progress: Progress) -> tuple[Sum, int]:
+async def _copy_table(old: AsyncConnection, new: AsyncConnection, form: TableCodec, progress: MoveProgress) -> tuple[TableChecksum, int]:
     """One table; the answer is what the old one adds up to, and how many rows were over before."""
-    there = await add_up(new, form)
+    there = await compute_checksum(new, form)
     await new.rollback()
-    all_rows = await count(old, form)
-    seen = Sum()
+    all_rows = await count_rows(old, form)
+    seen = TableChecksum()
     if there.rows > all_rows:
         raise SomethingElseThere(table=form.name)
     progress(form.name, 0, all_rows)
-    async for some in lines(old, form):
+    async for some in read_lines(old, form):
         begin = min(len(some), max(0, there.rows - seen.rows))
         for line in some[:begin]:
             seen.add(line)
         if begin and seen.rows == there.rows and seen != there:
             raise SomethingElseThere(table=form.name)
-        await write(new, form, some[begin:])
+        await write_lines(new, form, some[begin:])
         for line in some[begin:]:
             seen.add(line)
         progress(form.name, seen.rows, all_rows)

@@ -6,22 +6,22 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import update
 
-from refract.admin.parts import PARTS
-from refract.core.db import WriteSession
+from refract.admin.personal_data import PERSONAL_DATA_HOOKS
+from refract.core.db.bulk import iter_batches
+from refract.core.db.session import WriteSession
 from refract.core.errors import Invalid
-from refract.core.rows import slices
 from refract.core.runtime import Runtime
 from refract.identity import tombstones
-from refract.identity.leaving import delete_restored
+from refract.identity.account_deletion import delete_restored_account
 from refract.identity.models import ApiKey, KeyStatus, User, UserRole, UserStatus
-from refract.identity.revocation_log import Revocation, append_revocations, log_path, read_log
+from refract.identity.revocation_log import Revocation, append_revocations, get_log_path, read_revocations
 
 
 class ReplayListAbsent(Invalid):
     """{path}, the list of revocations, does not exist."""
 
 
-class Replayed(NamedTuple):
+class ReplayResult(NamedTuple):
     """What was taken back after a restore."""
 
     keys: int
@@ -38,20 +38,20 @@ def check_lists(extra: Iterable[Path]) -> None:
             raise ReplayListAbsent(path=path)
 
 
-async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> Replayed:
+async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> ReplayResult:
     """Revoke, suspend, delete, bar and demote again what was revoked, suspended … after the backup was made.
 
     Reads the list that is (or was restored) beside the archived clicks, and `extra` ones.
     """
     check_lists(extra)
-    entries = list(read_log(log_path(rt.settings), *extra).values())
+    entries = list(read_revocations(get_log_path(rt.settings), *extra).values())
     async with rt.db.write() as session:
         keys = await _change(session, ApiKey, _ids(entries, "revoked"), "status", KeyStatus.ACTIVE, KeyStatus.REVOKED)
         held = {"held_at": rt.clock.now()}
         suspended = await _change(session, User, _ids(entries, "suspended"), "status", UserStatus.ACTIVE, UserStatus.SUSPENDED, **held)
         by_hand = {"admin_by_setting": None}
         demoted = await _change(session, User, _ids(entries, "demoted"), "role", UserRole.ADMIN, UserRole.USER, **by_hand)
-        for some in slices(_ids(entries, "allowed")):
+        for some in iter_batches(_ids(entries, "allowed")):
             await tombstones.lift_bans(session, some)
         barred_before = await tombstones.count_tombstones(session)
     deleted = await _delete_again(rt, entries)
@@ -61,7 +61,7 @@ async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> Replaye
                 await tombstones.bar_digest(session, rt, entry.id, entry.digest)
         barred = await tombstones.count_tombstones(session) - barred_before
     await append_revocations(rt)  # lists from elsewhere count from now on
-    return Replayed(keys, suspended, deleted, barred, demoted)
+    return ReplayResult(keys, suspended, deleted, barred, demoted)
 
 
 def _ids(entries: Iterable[Revocation], state: str) -> list[int]:
@@ -71,7 +71,7 @@ def _ids(entries: Iterable[Revocation], state: str) -> list[int]:
 async def _change(session: WriteSession, model: Any, ids: list[int], field: str, old: str, new: str, **more: Any) -> int:
     """Change `field` from `old` to `new` in the rows that still have the old value. Return how many were changed."""
     changed = 0
-    for some in slices(ids):
+    for some in iter_batches(ids):
         alive = (model.id.in_(some), getattr(model, field) == old)
         done = await session.execute(update(model).where(*alive).values({field: new, **more}))
         changed += done.rowcount  # type: ignore[attr-defined]  # an update has one
@@ -82,5 +82,7 @@ async def _delete_again(rt: Runtime, entries: Sequence[Revocation]) -> int:
     allowed, deleted = set(_ids(entries, "allowed")), 0
     for entry in sorted(entry for entry in entries if entry.state == "deleted"):
         async with rt.db.write() as session:
-            deleted += await delete_restored(session, rt, entry.id, PARTS, heir_id=entry.heir, bar=entry.id not in allowed)
+            deleted += await delete_restored_account(
+                session, rt, entry.id, PERSONAL_DATA_HOOKS, heir_id=entry.heir, bar=entry.id not in allowed
+            )
     return deleted

@@ -11,23 +11,31 @@ from typing import IO, Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from refract import migrations
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.errors import ConfigurationError, Conflict
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.migrations.tables import metadata
-from refract.transfer.backup import NEVER_RESTORED, Progress, check
-from refract.transfer.manifest import Manifest, NotABackup, open_backup, open_member, table_member
-from refract.transfer.rows import Form, tables
-from refract.transfer.store import CHUNK, NotTheSame, add_up, empty, filled, go_on_counting, write
+from refract.transfer.backup import EXCLUDED_CREDENTIALS, BackupProgress, verify_backup
+from refract.transfer.manifest import BackupManifest, NotABackup, get_table_member, open_backup, open_member
+from refract.transfer.row_format import TableCodec, list_tables
+from refract.transfer.table_io import (
+    BATCH_SIZE,
+    NotTheSame,
+    advance_sequences,
+    compute_checksum,
+    empty_tables,
+    list_filled_tables,
+    write_lines,
+)
 
 
 class NotEmpty(Conflict):
     """The database holds something already ({table}). Restore into an empty one."""
 
 
-async def restore(
-    settings: Settings, db: Database, path: Path, progress: Progress, *, again: bool = False, without_archive: bool = False
-) -> Manifest:
+async def restore_backup(
+    settings: Settings, db: Database, path: Path, progress: BackupProgress, *, again: bool = False, without_archive: bool = False
+) -> BackupManifest:
     """Check a backup, write it into an empty database and data directory, and compare."""
     manifest = await load_backup(settings, db, path, progress, again=again, without_archive=without_archive)
     await finish_restore(db)
@@ -41,13 +49,13 @@ async def finish_restore(db: Database) -> None:
 
 
 async def load_backup(
-    settings: Settings, db: Database, path: Path, progress: Progress, *, again: bool = False, without_archive: bool = False
-) -> Manifest:
+    settings: Settings, db: Database, path: Path, progress: BackupProgress, *, again: bool = False, without_archive: bool = False
+) -> BackupManifest:
     """Do what `restore` does, and leave the database marked: nobody uses it before `finish_restore`."""
-    manifest = check(path, without_archive=without_archive)
-    if manifest.revision > migrations.head():
+    manifest = verify_backup(path, without_archive=without_archive)
+    if manifest.revision > migrations.get_head():
         raise NotABackup(path=path, reason=f"it was made by the newer version {manifest.version}")
-    state = await migrations.examine(db)
+    state = await migrations.check_schema(db)
     there, may_empty = state.revision, again or state.is_restoring
     if there is None:
         await migrations.upgrade(db, manifest.revision)
@@ -57,17 +65,17 @@ async def load_backup(
         )
     with open_backup(path) as archive:
         async with db.engine.connect() as connection:
-            if there is not None and not may_empty and (full := await filled(connection)):
+            if there is not None and not may_empty and (full := await list_filled_tables(connection)):
                 raise NotEmpty(table=full[0])
             await migrations.mark_restore(connection, manifest.revision, is_finished=False)
-            await empty_known(connection, manifest)
+            await empty_known_tables(connection, manifest)
             for name, wanted in manifest.tables.items():
-                if name in NEVER_RESTORED:
+                if name in EXCLUDED_CREDENTIALS:
                     continue  # of a backup made before they were left out
-                await _load(archive, connection, name, wanted, progress)
-            await go_on_counting(db, connection)
+                await _load_table(archive, connection, name, wanted, progress)
+            await advance_sequences(db, connection)
             await _upgrade(db, connection, manifest.revision)
-        _put_files(archive, settings, manifest)
+        _restore_files(archive, settings, manifest)
     return manifest
 
 
@@ -79,43 +87,43 @@ async def _upgrade(db: Database, connection: AsyncConnection, revision: str) -> 
         await migrations.mark_restore(connection, migrations.HEAD, is_finished=False)
 
 
-async def empty_known(connection: Any, manifest: Manifest) -> None:
+async def empty_known_tables(connection: Any, manifest: BackupManifest) -> None:
     """Empty the tables that the backup knows; one of an older version knows fewer than we do."""
-    if set(manifest.tables) >= {model.name for model in tables(NEVER_RESTORED)}:
-        await empty(connection)
+    if set(manifest.tables) >= {model.name for model in list_tables(EXCLUDED_CREDENTIALS)}:
+        await empty_tables(connection)
         return
     for name in reversed(manifest.tables):
-        await connection.execute(Form(_model(name)).table.delete())
+        await connection.execute(TableCodec(_get_table(name)).table.delete())
     await connection.commit()
 
 
-async def _load(archive: zipfile.ZipFile, connection: Any, name: str, wanted: str, progress: Progress) -> None:
+async def _load_table(archive: zipfile.ZipFile, connection: Any, name: str, wanted: str, progress: BackupProgress) -> None:
     all_rows, done = int(wanted.split(":", maxsplit=1)[0]), 0
-    with open_member(archive, table_member(name)) as member:
-        form = _form(name, json.loads(member.readline()))
+    with open_member(archive, get_table_member(name)) as member:
+        form = _build_codec(name, json.loads(member.readline()))
         progress(name, 0, all_rows)
-        for some in _chunks(member):
-            await write(connection, form, some)
+        for some in _read_batches(member):
+            await write_lines(connection, form, some)
             done += len(some)
             progress(name, done, all_rows)
-    found = await add_up(connection, form)
+    found = await compute_checksum(connection, form)
     await connection.rollback()
-    if found.spelled != wanted:
-        raise NotTheSame(table=name, here=found.spelled, wanted=wanted)
+    if found.text != wanted:
+        raise NotTheSame(table=name, here=found.text, wanted=wanted)
 
 
-def _form(name: str, columns: list[str]) -> Form:
-    model = _model(name)
+def _build_codec(name: str, columns: list[str]) -> TableCodec:
+    model = _get_table(name)
     unknown = [column for column in columns if column not in model.columns]
     if unknown:
         raise ConfigurationError(
             problem=f"The backup has a column {name}.{unknown[0]} that this version no longer knows.",
             remedy="Restore it with the version that made it.",
         )
-    return Form(model, columns)
+    return TableCodec(model, columns)
 
 
-def _model(name: str) -> Any:
+def _get_table(name: str) -> Any:
     if name not in metadata.tables:
         raise ConfigurationError(
             problem=f"The backup has a table {name} that this version no longer knows.", remedy="Restore it with the version that made it."
@@ -123,17 +131,17 @@ def _model(name: str) -> Any:
     return metadata.tables[name]
 
 
-def _chunks(member: IO[bytes]) -> Iterator[list[bytes]]:
+def _read_batches(member: IO[bytes]) -> Iterator[list[bytes]]:
     some: list[bytes] = []
     for line in member:
         some.append(line.rstrip(b"\n"))
-        if len(some) == CHUNK:
+        if len(some) == BATCH_SIZE:
             yield some
             some = []
     yield some
 
 
-def _put_files(archive: zipfile.ZipFile, settings: Settings, manifest: Manifest) -> None:
+def _restore_files(archive: zipfile.ZipFile, settings: Settings, manifest: BackupManifest) -> None:
     """Write the files of a backup. What is there already stays: a spool that was never removed is newer than its copy."""
     places = {"spool": settings.effective_spool_dir, "archive": settings.effective_archive_dir}
     for name in manifest.files:

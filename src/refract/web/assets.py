@@ -7,10 +7,10 @@ from mimetypes import guess_type
 from fastapi import APIRouter, Request, Response
 
 from refract.web.problems import NoSuchPage
-from refract.web.render import STATIC, content, static
+from refract.web.templating import STATIC_DIR, get_static_url, read_static
 
 router = APIRouter(include_in_schema=False)
-_FOR_EVER = "public, max-age=31536000, immutable"
+_IMMUTABLE = "public, max-age=31536000, immutable"
 _TYPES = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
@@ -22,12 +22,12 @@ _COMPRESSIBLE = ("text/", "image/svg", "application/manifest", "application/json
 
 
 @lru_cache(maxsize=256)
-def _load(name: str) -> tuple[bytes, bytes | None, str] | None:
+def _load_asset(name: str) -> tuple[bytes, bytes | None, str] | None:
     """Content, its compressed form if that pays, and its type. Only files that lie in the folder itself exist."""
-    path = STATIC / name
-    if path.parent != STATIC or not path.is_file():
+    path = STATIC_DIR / name
+    if path.parent != STATIC_DIR or not path.is_file():
         return None
-    body = content(name)
+    body = read_static(name)
     kind = _TYPES.get(path.suffix) or guess_type(name)[0] or "application/octet-stream"
     compressed = gzip.compress(body, 9, mtime=0) if kind.startswith(_COMPRESSIBLE) else None
     return body, compressed, kind
@@ -35,11 +35,11 @@ def _load(name: str) -> tuple[bytes, bytes | None, str] | None:
 
 @router.get("/static/{digest}/{name}")
 async def asset(digest: str, name: str, request: Request) -> Response:
-    found = _load(name)
+    found = _load_asset(name)
     if found is None:
         raise NoSuchPage
     body, compressed, kind = found
-    headers = {"Cache-Control": _FOR_EVER if static(name).split("/")[2] == digest else "no-cache", "Vary": "Accept-Encoding"}
+    headers = {"Cache-Control": _IMMUTABLE if get_static_url(name).split("/")[2] == digest else "no-cache", "Vary": "Accept-Encoding"}
     if compressed is not None and "gzip" in request.headers.get("accept-encoding", ""):
         return Response(compressed, headers=headers | {"Content-Encoding": "gzip"}, media_type=kind)
     return Response(body, headers=headers, media_type=kind)
@@ -47,7 +47,7 @@ async def asset(digest: str, name: str, request: Request) -> Response:
 
 @router.get("/favicon.ico")
 async def favicon() -> Response:
-    found = _load("favicon.ico")
+    found = _load_asset("favicon.ico")
     if found is None:
         raise NoSuchPage
     return Response(found[0], headers={"Cache-Control": "public, max-age=86400"}, media_type=found[2])

@@ -6,14 +6,14 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from refract.core.address import TrustedProxies, is_loopback, network_of
+from refract.core.ip_addresses import TrustedProxies, get_network, is_loopback
 
-STATE: Final = "refract.connections"
+CONNECTIONS_STATE_KEY: Final = "refract.connections"
 """The key in uvicorn's state under which each connection finds its `OpenConnections`."""
 
 
 @dataclass(frozen=True)
-class Limits:
+class ConnectionLimits:
     """How long, and how much, a client may take. Seconds are counted by the sweep."""
 
     head_seconds: int = 8
@@ -33,7 +33,7 @@ class Limits:
 class SweptConnection(Protocol):
     """A connection, as the sweep sees it."""
 
-    def sweep(self, limits: Limits) -> None: ...
+    def sweep(self, limits: ConnectionLimits) -> None: ...
 
 
 class AnyHost(Container[bytes]):
@@ -54,40 +54,40 @@ class OpenConnections:
         self,
         *,
         proxies: TrustedProxies | None = None,
-        limits: Limits | None = None,
+        limits: ConnectionLimits | None = None,
         hosts: Container[bytes] | None = None,
         count_refusal: Callable[[str], None] | None = None,
     ) -> None:
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
-        self._of_network: Counter[bytes] = Counter()
+        self._per_network: Counter[bytes] = Counter()
         self.proxies = proxies or TrustedProxies()
-        self.limits = limits or Limits()
+        self.limits = limits or ConnectionLimits()
         self.hosts = AnyHost() if hosts is None else hosts
         """Raw values of `Host` that are known to be ours."""
         self.count_refusal = count_refusal or _ignore
         self.open: set[SweptConnection] = set()
-        self.draining = False
+        self.is_draining = False
         """Set before the process stops: every further answer then closes its connection."""
 
-    def enter(self, peer: str) -> bytes | None:
+    def register(self, peer: str) -> bytes | None:
         """Return the network that a new connection counts for (empty: none), or None if it has its share."""
         limit = self.limits.connections_per_network
-        network = network_of(peer)
-        if limit is None or not network or is_loopback(peer) or self.proxies.trusts(peer):
+        network = get_network(peer)
+        if limit is None or not network or is_loopback(peer) or self.proxies.is_trusted(peer):
             return b""
-        if self._of_network[network] >= limit:
+        if self._per_network[network] >= limit:
             self.count_refusal("connections")
             return None
-        self._of_network[network] += 1
+        self._per_network[network] += 1
         return network
 
-    def leave(self, network: bytes) -> None:
+    def unregister(self, network: bytes) -> None:
         """Give the share of a closed connection back."""
         if network:
-            self._of_network[network] -= 1
-            if not self._of_network[network]:
-                del self._of_network[network]
+            self._per_network[network] -= 1
+            if not self._per_network[network]:
+                del self._per_network[network]
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -106,12 +106,12 @@ class OpenConnections:
 
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
-        self._due = next_tick(self._due, loop.time())
+        self._due = get_next_tick(self._due, loop.time())
         self._timer = loop.call_at(self._due, self._tick)
         self.sweep()
 
 
-def next_tick(due: float, now: float) -> float:
+def get_next_tick(due: float, now: float) -> float:
     """Return the time of the tick after one that was due.
 
     It is on the beat though that one came late: ten delays in a row would make ten seconds eleven.

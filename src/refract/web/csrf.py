@@ -16,7 +16,7 @@ _SIZE = 16
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def token_for(rt: Runtime, cookie: str) -> str:
+def make_token(rt: Runtime, cookie: str) -> str:
     """The token that pages carry; it belongs to one cookie.
 
     It is written anew for every page under a random mask: pages are compressed, and how well what repeats in them can be compressed
@@ -54,7 +54,7 @@ def own_token(rt: Runtime, cookie: str | None, given: str | None) -> bool:
     return len(raw) == 2 * _SIZE and hmac.compare_digest(_masked(raw[_SIZE:], raw[:_SIZE]), _signature(rt, cookie))
 
 
-async def proven(rt: Runtime, request: Request, cookie: str | None) -> bool:
+async def is_valid(rt: Runtime, request: Request, cookie: str | None) -> bool:
     """An origin of our own address, or the token from the page as a header or a form field."""
     if own_origin(rt, request) or own_token(rt, cookie, request.headers.get(HEADER)):
         return True

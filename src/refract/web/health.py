@@ -1,33 +1,197 @@
-"""Alive, ready, measured: the same answers as `web.vitals` gives, as part of the documented API."""
+"""What a process says about itself: alive, ready, measured. Every role answers this, also those without the web app."""
 
-from fastapi import APIRouter, Request, Response
+import asyncio
+import contextlib
+import hmac
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal
 
-from refract.web.problems import problems
-from refract.web.routes import PageRoute
-from refract.web.vitals import METRICS_TYPE, Alive, MetricsTokenNeeded, Readiness, ReadinessDetail, Vitals
+import structlog
+from pydantic import BaseModel, Field
+from sqlalchemy import text
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
-router = APIRouter(tags=["operations"], route_class=PageRoute)
+from refract import __version__
+from refract.core.db.errors import format_driver_error, translate_db_error
+from refract.core.errors import RefractError, StoreDamaged, StoreFull, Unauthenticated, Unavailable
+from refract.core.ip_addresses import is_loopback
+from refract.core.redis import create_redis
+from refract.core.runtime import Runtime
+from refract.server.peers import MetricsPeers
+from refract.web.hosts import create_accepted_hosts, parse_host
+from refract.web.problems import MethodNotAllowed, NoSuchPage, make_problem_response
 
-
-def _vitals(request: Request) -> Vitals:
-    vitals: Vitals = request.app.state.vitals
-    return vitals
-
-
-@router.get("/health")
-async def health() -> Alive:
-    """Whether the process is alive. Dependencies are not asked, so a broken one does not get it restarted."""
-    return Alive()
-
-
-@router.get("/ready", responses={503: {"model": Readiness, "description": "Not ready"}})
-async def ready(request: Request, response: Response) -> ReadinessDetail | Readiness:
-    """Whether this process should get traffic. Callers with the metrics token also see what it depends on."""
-    response.status_code, state = await _vitals(request).readiness_for(request.scope)
-    return state
+HEALTH_PATHS = frozenset({"health", "ready", "metrics"})
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_PROBE_TIMEOUT = 2.0
+HealthProbe = Callable[[Runtime], Awaitable[None]]
 
 
-@router.get("/metrics", responses={200: {"content": {"text/plain": {}}}, **problems(MetricsTokenNeeded)}, response_class=Response)
-async def metrics(request: Request) -> Response:
-    """Counters and gauges in the format of Prometheus."""
-    return Response(await _vitals(request).metrics(request.scope), media_type=METRICS_TYPE)
+def is_health_path(path: str) -> bool:
+    """Whether this address is answered here."""
+    return path.startswith("/") and path.split("/", 2)[1].lower() in HEALTH_PATHS
+
+
+class Liveness(BaseModel):
+    """The process answers."""
+
+    status: Literal["ok"] = "ok"
+
+
+class DependencyHealth(BaseModel):
+    """One thing that answering may need."""
+
+    status: Literal["ok", "down"]
+    latency_ms: float | None = Field(examples=[0.4])
+    detail: str | None = None
+
+
+ReadyStatus = Literal["starting", "ready", "degraded", "stopping"]
+
+
+class Readiness(BaseModel):
+    """Whether traffic should come here. `degraded` says that an operator should look."""
+
+    status: ReadyStatus
+
+
+class ReadinessDetail(Readiness):
+    """The same, with the reasons, for callers who may know them."""
+
+    version: str
+    dependencies: dict[str, DependencyHealth]
+    problems: list[str] = Field(default_factory=list, examples=[[]])
+
+
+class MetricsTokenNeeded(Unauthenticated):
+    """Send the token of REFRACT_METRICS_TOKEN as a Bearer token. Without one set, only this machine itself may ask."""
+
+
+class HealthEndpoints:
+    """The state of one process, and an ASGI application that tells it."""
+
+    def __init__(self, rt: Runtime, probes: Mapping[str, HealthProbe] | None = None, problems: Callable[[], list[str]] = list) -> None:
+        self.is_starting = False
+        """Set while something is still being loaded: links are followed already, everything else waits."""
+        self.is_stopping = False
+        """Set when the process is about to end: no new traffic should come."""
+        self._rt = rt
+        self.peers: MetricsPeers | None = None
+        """The other processes of this node, whose figures are told together with ours."""
+        self.before_metrics: Callable[[], Awaitable[None]] | None = None
+        """Brings gauges up to date that nobody counts as they change."""
+        self.has_mismatch: Callable[[], bool] = bool
+        """Whether schema and code do not fit: then no traffic should come, in any role."""
+        self._redis = rt.singleton(create_redis)
+        self._probes: dict[str, HealthProbe] = {"database": _probe_database, **(probes or {})}
+        if self._redis is not None:
+            self._probes["redis"] = self._probe_redis
+        self._problems = problems
+        self._requires_all = rt.settings.role != "redirect"  # links that are cached go on without the database
+
+    def can_see_detail(self, scope: Scope) -> bool:
+        """Return whether a request has the token; without one set, whether it comes from this machine and no proxy.
+
+        It must also name a host of ours: a browser on this machine may have been led here by a foreign name (DNS rebinding).
+        """
+        headers, token = Headers(scope=scope), self._rt.settings.metrics_token
+        if token is not None:
+            given = headers.get("authorization", "").removeprefix("Bearer ")
+            return hmac.compare_digest(given.encode(), token.get_secret_value().encode())
+        if self._rt.settings.trusted_proxies or any(_is_from_proxy(name) for name in headers):
+            return False
+        host = headers.get("host", "").encode("latin-1")
+        named = is_loopback(parse_host(host) or "") or self._rt.singleton(create_accepted_hosts).is_accepted(host)
+        return named and is_loopback(scope["client"][0] if scope.get("client") else "")
+
+    async def get_visible_readiness(self, scope: Scope) -> tuple[int, Readiness]:
+        """Return the HTTP status, and as much of the state as this caller may know."""
+        status, state = await self.check_readiness()
+        return status, state if self.can_see_detail(scope) else Readiness(status=state.status)
+
+    async def check_readiness(self) -> tuple[int, ReadinessDetail]:
+        """Return the HTTP status, and the state of everything the process depends on."""
+        measured = await asyncio.gather(*(_run_probe(self._rt, probe) for probe in self._probes.values()))
+        found = dict(zip(self._probes, measured, strict=True))
+        problems = self._problems()
+        fine = not problems and all(one.status == "ok" for one in found.values())
+        needed = all(one.status == "ok" for name, one in found.items() if name != "redis")  # the database does its work meanwhile
+        refused = self.is_starting or self.is_stopping or self.has_mismatch() or (not needed and self._requires_all)
+        return 503 if refused else 200, ReadinessDetail(
+            status=self._get_status(fine=fine), version=__version__, dependencies=found, problems=problems
+        )
+
+    def _get_status(self, *, fine: bool) -> ReadyStatus:
+        if self.is_stopping:
+            return "stopping"
+        if self.is_starting:
+            return "starting"
+        return "ready" if fine else "degraded"
+
+    async def _probe_redis(self, _rt: Runtime) -> None:
+        if self._redis is not None:
+            await self._redis.execute("PING")
+
+    async def render_metrics(self, scope: Scope) -> bytes:
+        """Return the figures of this node, or raise `MetricsTokenNeeded`."""
+        if not self.can_see_detail(scope):
+            raise MetricsTokenNeeded
+        if self.before_metrics is not None:
+            with contextlib.suppress(Unavailable):  # what was known last is told then
+                await self.before_metrics()
+        own = self._rt.metrics.render()
+        return own if self.peers is None else await self.peers.collect(own)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            response = await self._respond(scope)
+        except RefractError as refused:
+            response = make_problem_response(refused)
+        await response(scope, receive, send)
+
+    async def _respond(self, scope: Scope) -> Response:
+        if scope["method"] not in ("GET", "HEAD"):
+            raise MethodNotAllowed(method=scope["method"][:20])
+        match scope["path"]:
+            case "/health":
+                return _make_json_response(Liveness(), 200)
+            case "/ready":
+                status, state = await self.get_visible_readiness(scope)
+                return _make_json_response(state, status)
+            case "/metrics":
+                return Response(await self.render_metrics(scope), media_type=METRICS_TYPE)
+        raise NoSuchPage
+
+
+def _is_from_proxy(header: str) -> bool:
+    """Return whether only a proxy adds this header."""
+    return header in ("forwarded", "via", "x-real-ip") or header.startswith("x-forwarded-")
+
+
+def _make_json_response(model: BaseModel, status: int) -> Response:
+    return Response(model.model_dump_json(), status, media_type="application/json")
+
+
+async def _run_probe(rt: Runtime, probe: HealthProbe) -> DependencyHealth:
+    began = time.perf_counter()
+    try:
+        async with asyncio.timeout(_PROBE_TIMEOUT):
+            await probe(rt)
+    except Exception as exc:  # noqa: BLE001 - whatever is wrong with a dependency, readiness itself is answered
+        known = exc if isinstance(exc, Unavailable) else translate_db_error(exc)
+        if known is None:
+            structlog.get_logger("refract.vitals").warning("probe_failed", error=f"{type(exc).__name__}: {format_driver_error(exc)}")
+        return DependencyHealth(status="down", latency_ms=None, detail=known.message if known is not None else "It does not answer.")
+    return DependencyHealth(status="ok", latency_ms=round((time.perf_counter() - began) * 1000, 3))
+
+
+async def _probe_database(rt: Runtime) -> None:
+    async with rt.db.read() as session:
+        await session.execute(text("SELECT 1"))
+    if rt.db.is_damaged:
+        raise StoreDamaged
+    if rt.db.is_full:
+        raise StoreFull

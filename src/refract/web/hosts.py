@@ -11,16 +11,16 @@ from urllib.parse import urlsplit
 
 from starlette.types import Scope
 
-from refract.core.address import is_loopback, packed_address
 from refract.core.errors import Malformed, RefractError
+from refract.core.ip_addresses import is_loopback, pack_address
 from refract.core.runtime import Runtime
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 
 MAX_SPELLINGS: Final = 256
 EXEMPT_PATHS: Final = frozenset({"/health", "/ready", "/metrics", "/api/v1/domains/tls"})
 """Asked by machines that know a process by its address alone."""
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-_ANYWHERE: Final = ("0.0.0.0", "::", "")  # noqa: S104 - compared, never bound
+_WILDCARD_ADDRESSES: Final = ("0.0.0.0", "::", "")  # noqa: S104 - compared, never bound
 
 
 class HostCount(Malformed):
@@ -38,50 +38,50 @@ class AcceptedHosts:
 
     def __init__(self, settings: Settings) -> None:
         self._public_url = settings.public_url
-        self._any_address = settings.base_url is None
+        self._accepts_any_address = settings.base_url is None
         public = urlsplit(settings.public_url)
         names = {public.hostname or ""}
         if settings.base_url is None:
             machine = socket.gethostname().lower()
             names |= {*_LOOPBACK, machine, machine.partition(".")[0], f"{machine.partition('.')[0]}.local"}
-            names |= {settings.host.lower()} - {*_ANYWHERE}
+            names |= {settings.host.lower()} - {*_WILDCARD_ADDRESSES}
         elif is_loopback(public.hostname or ""):
             names |= {*_LOOPBACK}
         self._names = frozenset(names)
-        self.spellings: set[bytes] = set(_spell(names, {None, public.port, settings.port}))
+        self.spellings: set[bytes] = set(_iter_spellings(names, {None, public.port, settings.port}))
 
-    def accepts(self, value: bytes) -> bool:
+    def is_accepted(self, value: bytes) -> bool:
         """Return whether a request may name this host."""
         if value in self.spellings:
             return True
-        name = host_name(value)
-        known = name in self._names or (self._any_address and name is not None and _is_local_name(name))
+        name = parse_host(value)
+        known = name in self._names or (self._accepts_any_address and name is not None and _is_local_name(name))
         if known and len(self.spellings) < MAX_SPELLINGS:
             self.spellings.add(value)
         return known
 
-    def refuse(self, scope: Scope) -> RefractError | None:
+    def find_problem(self, scope: Scope) -> RefractError | None:
         """Return why a request is refused for the host it names, if it is. HTTP/1.0 need not name any."""
         named = [value for name, value in scope["headers"] if name == b"host"]
         if len(named) != 1:
             return None if not named and scope["http_version"] == "1.0" else HostCount()
-        if self.accepts(named[0]) or scope["path"] in EXEMPT_PATHS:
+        if self.is_accepted(named[0]) or scope["path"] in EXEMPT_PATHS:
             return None
         return MisdirectedRequest(public_url=self._public_url)
 
 
-def accepted_hosts(rt: Runtime) -> AcceptedHosts:
+def create_accepted_hosts(rt: Runtime) -> AcceptedHosts:
     """Return the hosts of this process."""
     return AcceptedHosts(rt.settings)
 
 
-def host_name(value: bytes) -> str | None:
+def parse_host(value: bytes) -> str | None:
     """Return the name or address in a `Host` header, in lower case and without its port; None if it is malformed."""
     text = value.decode("latin-1").lower()
     if text.startswith("["):
         name, bracket, port = text[1:].partition("]")
         port = port.removeprefix(":") if port.startswith(":") or not port else "?"
-        if not bracket or packed_address(name) is None:
+        if not bracket or pack_address(name) is None:
             return None
     else:
         name, _, port = text.partition(":")
@@ -92,10 +92,10 @@ def host_name(value: bytes) -> str | None:
 
 def _is_local_name(name: str) -> bool:
     """An address cannot be bound to somebody else's name, and `.localhost` never leaves the machine."""
-    return packed_address(name) is not None or name.endswith(".localhost")
+    return pack_address(name) is not None or name.endswith(".localhost")
 
 
-def _spell(names: Iterable[str], ports: set[int | None]) -> Iterable[bytes]:
+def _iter_spellings(names: Iterable[str], ports: set[int | None]) -> Iterable[bytes]:
     for name in names:
         written = f"[{name}]" if ":" in name else name
         for port in ports:

@@ -15,17 +15,17 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from refract.core.db import WriteSession
+from refract.core.db.errors import translate_db_error
+from refract.core.db.session import WriteSession
 from refract.core.errors import Conflict, Invalid, StoreBusy
-from refract.core.faults import meaning
 from refract.core.runtime import Runtime
-from refract.web.models import StoredAnswer
+from refract.web.models import StoredResponse
 
-KEPT = timedelta(hours=24)
-LONGEST = 255
+RESPONSE_RETENTION = timedelta(hours=24)
+MAX_KEY_LENGTH = 255
 MAX_STORED_BYTES = 2 * 1024 * 1024
 """An answer that is longer is kept without its body: a repetition still changes nothing, and says so."""
-_REPEATED_HEADERS = ("location", "etag", "content-type")
+_REPLAYED_HEADERS = ("location", "etag", "content-type")
 
 
 class InvalidIdempotencyKey(Invalid):
@@ -46,78 +46,78 @@ class StillRunning(Conflict):
     headers = {"Retry-After": "1"}  # noqa: RUF012 - a constant of the class
 
 
-class _Answered(Exception):
+class _AlreadyAnswered(Exception):
     """Somebody has this row already."""
 
 
-async def answer_once(
+async def run_once(
     request: Request, endpoint: Callable[[Request], Coroutine[Any, Any, Response]], secret_fields: frozenset[str]
 ) -> Response:
     """Run the endpoint, or give the answer it gave before."""
     rt: Runtime = request.app.state.rt
     key = request.headers["idempotency-key"]
-    if not 0 < len(key) <= LONGEST or not key.isascii() or not key.isprintable():
+    if not 0 < len(key) <= MAX_KEY_LENGTH or not key.isascii() or not key.isprintable():
         raise InvalidIdempotencyKey
-    fingerprint = await _fingerprint(request)
+    fingerprint = await _compute_fingerprint(request)
 
     async def claim(session: WriteSession) -> None:
-        await _claim(session, rt, _actor(request), key, fingerprint)
+        await _claim_key(session, rt, _get_actor(request), key, fingerprint)
 
     try:
-        async with rt.db.enclosing(claim) as around:
+        async with rt.db.join_transactions(claim) as around:
             response = await endpoint(request)
             if around.session is not None and not around.failed:
                 if 200 <= response.status_code < 300:
-                    await _store(around.session, _actor(request), key, response, secret_fields)
+                    await _store_response(around.session, _get_actor(request), key, response, secret_fields)
                 else:
                     around.failed = True  # refusals are not remembered, and change nothing
-    except _Answered:
-        return await _repeat(rt, _actor(request), key, fingerprint)
+    except _AlreadyAnswered:
+        return await _replay_response(rt, _get_actor(request), key, fingerprint)
     return response
 
 
-def _actor(request: Request) -> str:
+def _get_actor(request: Request) -> str:
     """Set by whoever established who is asking; strangers share no keys with anybody."""
     return str(getattr(request.state, "actor", "nobody"))
 
 
-async def _fingerprint(request: Request) -> str:
+async def _compute_fingerprint(request: Request) -> str:
     asked = f"{request.method}\n{request.url.path}\n{request.url.query}\n".encode() + await request.body()
     return hashlib.blake2b(asked, digest_size=32).hexdigest()
 
 
-async def _claim(session: WriteSession, rt: Runtime, actor: str, key: str, fingerprint: str) -> None:
+async def _claim_key(session: WriteSession, rt: Runtime, actor: str, key: str, fingerprint: str) -> None:
     now = rt.clock.now()
-    mine = (StoredAnswer.actor == actor, StoredAnswer.key == key)
+    mine = (StoredResponse.actor == actor, StoredResponse.key == key)
     try:
-        await session.execute(delete(StoredAnswer).where(*mine, StoredAnswer.expires_at < now))
-        session.add(StoredAnswer(actor=actor, key=key, fingerprint=fingerprint, expires_at=now + KEPT))
+        await session.execute(delete(StoredResponse).where(*mine, StoredResponse.expires_at < now))
+        session.add(StoredResponse(actor=actor, key=key, fingerprint=fingerprint, expires_at=now + RESPONSE_RETENTION))
         await session.flush()
     except IntegrityError as taken:
-        raise _Answered from taken
+        raise _AlreadyAnswered from taken
     except DBAPIError as error:
-        if isinstance(meaning(error), StoreBusy):
+        if isinstance(translate_db_error(error), StoreBusy):
             raise StillRunning from error
         raise
 
 
-async def _store(session: WriteSession, actor: str, key: str, response: Response, secret_fields: frozenset[str]) -> None:
+async def _store_response(session: WriteSession, actor: str, key: str, response: Response, secret_fields: frozenset[str]) -> None:
     body = bytes(response.body)
     if secret_fields and body:
         shown = json.loads(body)
         body = json.dumps({name: (None if name in secret_fields else value) for name, value in shown.items()}).encode()
     kept = body.decode() if len(body) <= MAX_STORED_BYTES else None
-    headers = {name: response.headers[name] for name in _REPEATED_HEADERS if name in response.headers}
+    headers = {name: response.headers[name] for name in _REPLAYED_HEADERS if name in response.headers}
     await session.execute(
-        update(StoredAnswer)
-        .where(StoredAnswer.actor == actor, StoredAnswer.key == key)
+        update(StoredResponse)
+        .where(StoredResponse.actor == actor, StoredResponse.key == key)
         .values(status=response.status_code, headers=json.dumps(headers), body=kept)
     )
 
 
-async def _repeat(rt: Runtime, actor: str, key: str, fingerprint: str) -> Response:
+async def _replay_response(rt: Runtime, actor: str, key: str, fingerprint: str) -> Response:
     async with rt.db.read() as session:
-        stored = await session.scalar(select(StoredAnswer).where(StoredAnswer.actor == actor, StoredAnswer.key == key))
+        stored = await session.scalar(select(StoredResponse).where(StoredResponse.actor == actor, StoredResponse.key == key))
     if stored is None or stored.status is None:
         raise StillRunning  # it was undone between our attempt and this look
     if stored.fingerprint != fingerprint:
@@ -128,6 +128,6 @@ async def _repeat(rt: Runtime, actor: str, key: str, fingerprint: str) -> Respon
     return Response(stored.body, stored.status, headers)
 
 
-async def forget_old(session: WriteSession, now: datetime) -> None:
+async def delete_expired_responses(session: WriteSession, now: datetime) -> None:
     """Answers that are no longer given again."""
-    await session.execute(delete(StoredAnswer).where(StoredAnswer.expires_at < now))
+    await session.execute(delete(StoredResponse).where(StoredResponse.expires_at < now))

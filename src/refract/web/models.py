@@ -5,10 +5,10 @@ from datetime import datetime
 from sqlalchemy import Index, SmallInteger
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.types import TABLE_OPTIONS, Model, long_text, text_key
+from refract.core.db.types import TABLE_OPTIONS, Model, long_text, text_key
 
 
-class StoredAnswer(Model):
+class StoredResponse(Model):
     """The answer to a POST that carried an Idempotency-Key, committed with the change it made."""
 
     __tablename__ = "stored_answers"

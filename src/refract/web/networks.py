@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.types import Scope
 
-from refract.core.address import TrustedProxies, is_loopback, network_of, network_text
+from refract.core.ip_addresses import TrustedProxies, format_network, get_network, is_loopback
 from refract.core.runtime import Runtime
 from refract.limits.errors import TooManyNetworkStreams, TooManyOpenRequests
 from refract.limits.network_shares import NetworkShare, NetworkShares
@@ -11,18 +11,18 @@ from refract.limits.network_shares import NetworkShare, NetworkShares
 
 def client_network(request: Request, rt: Runtime) -> str:
     """Return the part of the client's address that may be kept, as hexadecimal text."""
-    return network_of(_client(request.scope, rt)).hex()
+    return get_network(_client(request.scope, rt)).hex()
 
 
 def client_network_text(request: Request, rt: Runtime) -> str | None:
     """Return the same in CIDR notation, for people to read; None for a peer without an address."""
-    return network_text(network_of(_client(request.scope, rt)))
+    return format_network(get_network(_client(request.scope, rt)))
 
 
 def open_share(scope: Scope, rt: Runtime) -> NetworkShare:
     """Return the share that a request takes of its network's open requests. Raises `TooManyOpenRequests`."""
     try:
-        return rt.part(NetworkShares).open(_limited_network(scope, rt))
+        return rt.singleton(NetworkShares).open(_limited_network(scope, rt))
     except TooManyOpenRequests:
         scope["state"]["refusal"] = "open_requests"
         raise
@@ -31,7 +31,7 @@ def open_share(scope: Scope, rt: Runtime) -> NetworkShare:
 def check_stream(request: Request, rt: Runtime) -> None:
     """Raise `TooManyNetworkStreams` if this request may not become a stream."""
     try:
-        rt.part(NetworkShares).check_stream(_limited_network(request.scope, rt))
+        rt.singleton(NetworkShares).check_stream(_limited_network(request.scope, rt))
     except TooManyNetworkStreams:
         request.scope["state"]["refusal"] = "streams"
         raise
@@ -40,13 +40,13 @@ def check_stream(request: Request, rt: Runtime) -> None:
 def _limited_network(scope: Scope, rt: Runtime) -> bytes:
     """Return the network whose shares count; empty for this machine itself, which has no limit."""
     client = _client(scope, rt)
-    return b"" if is_loopback(client) else network_of(client)
+    return b"" if is_loopback(client) else get_network(client)
 
 
 def _client(scope: Scope, rt: Runtime) -> str:
     peer = scope["client"][0] if scope.get("client") else ""
     forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
-    return rt.part(_proxies).client(peer, forwarded)
+    return rt.singleton(_proxies).find_client(peer, forwarded)
 
 
 def _proxies(rt: Runtime) -> TrustedProxies:

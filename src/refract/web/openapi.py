@@ -13,7 +13,6 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 
 from refract.core.errors import RefractError, StoreBusy, StoreCrowded, StoreFull, StoreUnavailable
-from refract.web.examples import example_of
 from refract.web.idempotency import AnswerTooLong, IdempotencyKeyReused, InvalidIdempotencyKey, StillRunning
 from refract.web.problems import (
     MEDIA_TYPE,
@@ -25,7 +24,8 @@ from refract.web.problems import (
     ValidationFailed,
     problems,
 )
-from refract.web.routes import ApiRoute, calls_of
+from refract.web.routing import ApiRoute, iter_dependency_calls
+from refract.web.schema_examples import make_example
 
 Json = dict[str, Any]
 Errors = tuple[type[RefractError], ...]
@@ -88,7 +88,7 @@ def describe(api: FastAPI, *, public_url: str, guard_of: GuardOf, security_schem
     schemas.update(_problem_schemas())
     document["components"].update(securitySchemes=security_schemes, headers=HEADERS)
     for route, method, operation in _operations(api, document):
-        _complete(operation, route, guard_of(calls_of(route.dependant), method), method)
+        _complete(operation, route, guard_of(iter_dependency_calls(route.dependant), method), method)
         _give_examples(operation, schemas)
     used = {tag for path in document["paths"].values() for operation in path.values() for tag in operation.get("tags", ())}
     document["tags"] = [{"name": name, "description": words} for name, words in tags.items() if name in used]
@@ -160,4 +160,4 @@ def _give_examples(operation: Json, schemas: Json) -> None:
     bodies = [operation.get("requestBody", {}), *(response for status, response in operation["responses"].items() if status < "300")]
     for content in (body.get("content", {}).get("application/json", {}) for body in bodies):
         if "schema" in content and "example" not in content and "examples" not in content:
-            content["example"] = example_of(content["schema"], schemas)
+            content["example"] = make_example(content["schema"], schemas)

@@ -87,7 +87,7 @@ class Problem(BaseModel):
     errors: list[FieldProblem] = Field(default_factory=list)
 
 
-TITLES = {
+STATUS_TITLES = {
     400: "Bad request",
     401: "Sign-in needed",
     403: "Not allowed",
@@ -108,11 +108,11 @@ TITLES = {
 }
 
 
-def problem_body(error: RefractError) -> dict[str, Any]:
+def build_problem(error: RefractError) -> dict[str, Any]:
     """The members of the problem document. Facts of an error that programs may want stand beside the fixed ones."""
     return {
         "type": "about:blank",
-        "title": TITLES.get(error.status, "Problem"),
+        "title": STATUS_TITLES.get(error.status, "Problem"),
         "status": error.status,
         "code": error.code,
         "detail": error.message,
@@ -122,7 +122,7 @@ def problem_body(error: RefractError) -> dict[str, Any]:
     }
 
 
-def problem_headers(error: RefractError) -> dict[str, str]:
+def build_problem_headers(error: RefractError) -> dict[str, str]:
     headers: dict[str, str] = dict(getattr(error, "headers", {}))
     if isinstance(error, Limited):
         headers |= {
@@ -138,12 +138,12 @@ def problem_headers(error: RefractError) -> dict[str, str]:
     return headers
 
 
-def problem_response(error: RefractError) -> Response:
-    body = json.dumps(problem_body(error), ensure_ascii=False).encode("utf-8", "replace")
-    return Response(body, error.status, problem_headers(error), MEDIA_TYPE)
+def make_problem_response(error: RefractError) -> Response:
+    body = json.dumps(build_problem(error), ensure_ascii=False).encode("utf-8", "replace")
+    return Response(body, error.status, build_problem_headers(error), MEDIA_TYPE)
 
 
-def wants_page(headers: Mapping[str, str]) -> bool:
+def is_html_accepted(headers: Mapping[str, str]) -> bool:
     """Browsers name text/html; programs do not."""
     return "text/html" in headers.get("accept", "")
 
@@ -153,10 +153,10 @@ def problems(*errors: type[RefractError]) -> dict[int | str, dict[str, Any]]:
     by_status: dict[int | str, dict[str, Any]] = {}
     for error in errors:
         content = {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}
-        entry = by_status.setdefault(error.status, {"description": TITLES[error.status], "content": {MEDIA_TYPE: content}})
+        entry = by_status.setdefault(error.status, {"description": STATUS_TITLES[error.status], "content": {MEDIA_TYPE: content}})
         example = {
             "type": "about:blank",
-            "title": TITLES[error.status],
+            "title": STATUS_TITLES[error.status],
             "status": error.status,
             "code": error.code,
             "detail": error.template,
@@ -167,26 +167,26 @@ def problems(*errors: type[RefractError]) -> dict[int | str, dict[str, Any]]:
     return by_status
 
 
-def from_validation(error: "RequestValidationError") -> RefractError:
+def translate_validation_error(error: "RequestValidationError") -> RefractError:
     """FastAPI's complaint in our words: malformed JSON is 400, a wrong value 422."""
     found = error.errors()
     for one in found:
         if one["type"] == "json_invalid":
             return MalformedBody(why=str(one.get("ctx", {}).get("error", "it is not JSON")) + ".")
-    return ValidationFailed(errors=field_errors(found))
+    return ValidationFailed(errors=list_field_errors(found))
 
 
-def field_errors(found: Sequence[Any]) -> list[FieldError]:
+def list_field_errors(found: Sequence[Any]) -> list[FieldError]:
     """What pydantic found wrong, field by field."""
-    return [FieldError(_field(one["loc"]), _sentence(one)) for one in found]
+    return [FieldError(_format_location(one["loc"]), _format_message(one)) for one in found]
 
 
-def _field(location: tuple[Any, ...]) -> str:
+def _format_location(location: tuple[Any, ...]) -> str:
     parts = [str(part) for part in location if part not in ("body", "query", "path", "header", "cookie")]
     return ".".join(parts) or str(location[0] if location else "body")
 
 
-def _sentence(one: dict[str, Any]) -> str:
+def _format_message(one: dict[str, Any]) -> str:
     if one["type"] == "extra_forbidden":
         return "There is no such field."
     if one["type"] == "missing":
@@ -195,7 +195,7 @@ def _sentence(one: dict[str, Any]) -> str:
     return message if message.endswith(".") else f"{message}."
 
 
-def from_http(error: HTTPException, request: Request) -> RefractError:
+def translate_http_exception(error: HTTPException, request: Request) -> RefractError:
     """The framework's own refusals in our words; where it wrapped one of ours, that one."""
     if isinstance(error.__cause__, RefractError):
         return error.__cause__

@@ -15,17 +15,17 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from refract.core.address import network_of
-from refract.core.sockets import hang_up, unread
-from refract.web.connections import STATE, Limits, OpenConnections
+from refract.core.ip_addresses import get_network
+from refract.core.sockets import has_unread_data, shut_down_writing
+from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits, OpenConnections
 
 HEAD_END: Final = b"\r\n\r\n"
-CLOSE: Final = b"connection: close\r\n"
-MAX_QUEUED: Final = 32
+CLOSE_HEADER: Final = b"connection: close\r\n"
+MAX_QUEUED_REQUESTS: Final = 32
 """Requests of one connection that are parsed in one turn of the event loop, or wait in parsed form."""
-SMALL_BYTES: Final = MAX_QUEUED * len(b"GET / HTTP/1.1\r\n\r\n")
+MAX_UNCHECKED_BYTES: Final = MAX_QUEUED_REQUESTS * len(b"GET / HTTP/1.1\r\n\r\n")
 """As much may be parsed at once, whatever it holds: it cannot hold more requests than may be queued."""
-TURN_BYTES: Final = 16 * 1024
+MAX_BYTES_PER_TURN: Final = 16 * 1024
 """As much of one connection is parsed in one turn of the event loop; the others come in between."""
 
 
@@ -37,40 +37,40 @@ class UnknownVersion(Exception):
     """Raised inside the parser for a request that is no HTTP/1, whose sender could not read our answer."""
 
 
-class PacedFlow(FlowControl):
+class PacedFlowControl(FlowControl):
     """Flow control that leaves it to the connection when reading goes on."""
 
     def __init__(self, transport: asyncio.Transport, proceed: Callable[[], None]) -> None:
         super().__init__(transport)
-        self._proceed = proceed
+        self._resume = proceed
 
     def resume_reading(self) -> None:
         if self.read_paused:
-            self._proceed()
+            self._resume()
 
-    def read_on(self) -> None:
+    def resume_transport(self) -> None:
         super().resume_reading()
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedHttpProtocol(HttpToolsProtocol):
     """One connection. What arrives while a response is pending stays unparsed, and reading stops meanwhile."""
 
-    flow: PacedFlow
+    flow: PacedFlowControl
 
     def __init__(
         self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.shared: OpenConnections = app_state[STATE]
+        self.shared: OpenConnections = app_state[CONNECTIONS_STATE_KEY]
         self.max_head = self.shared.limits.head_bytes
         self.url = b""
         self.network = b""  # of the peer, when it is the client
-        self.counted: bytes | None = b""  # the network whose share this connection takes
-        self.proxied = False
+        self.counted_network: bytes | None = b""  # the network whose share this connection takes
+        self.is_proxied = False
         self.running: RequestResponseCycle | None = None
         self.backlog = b""  # arrived and not parsed, from `parsed` on
         self.parsed = 0
-        self.scheduled = False
+        self.is_scheduled = False
         self.receiving = False  # inside a head
         self.partial = False  # a head came in several pieces
         self.head_size = 0
@@ -81,18 +81,18 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.flow = PacedFlow(transport, self._proceed)
+        self.flow = PacedFlowControl(transport, self._schedule_parsing)
         self.shared.open.add(self)
         peer = self.client[0] if self.client else ""
-        self.proxied = self.shared.proxies.trusts(peer)
-        self.network = network_of(peer)
-        self.counted = self.shared.enter(peer)
-        if self.counted is None:
-            self._close_with(429, b"retry-after: 1\r\n")
+        self.is_proxied = self.shared.proxies.is_trusted(peer)
+        self.network = get_network(peer)
+        self.counted_network = self.shared.register(peer)
+        if self.counted_network is None:
+            self._close_with_status(429, b"retry-after: 1\r\n")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.shared.open.discard(self)
-        self.shared.leave(self.counted or b"")
+        self.shared.unregister(self.counted_network or b"")
         self.backlog = b""
         if self.running is not None and not self.running.response_complete:
             self.running.disconnected = True  # uvicorn tells the newest request alone
@@ -112,27 +112,27 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
         # There is no backlog here: while there is one, reading is paused.
-        if len(data) > SMALL_BYTES and (len(data) > TURN_BYTES or data.find(HEAD_END) != len(data) - 4):
+        if len(data) > MAX_UNCHECKED_BYTES and (len(data) > MAX_BYTES_PER_TURN or data.find(HEAD_END) != len(data) - 4):
             self.backlog += data
-            self._work()
+            self._parse_backlog()
             return
         try:
             self.parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
-            self._stopped(exc, data)
-            self._work()
+            self._on_parser_stop(exc, data)
+            self._parse_backlog()
             return
         if self.receiving or self.partial:
             self._count_head(data)
 
-    def _work(self) -> None:
+    def _parse_backlog(self) -> None:
         """Parse the backlog request by request, as long as nothing waits for a response and our turn lasts."""
-        self.scheduled = False
+        self.is_scheduled = False
         self._unset_keepalive_if_required()
-        left, pieces = TURN_BYTES, MAX_QUEUED
-        while self.parsed < len(self.backlog) and self._may_parse():
+        left, pieces = MAX_BYTES_PER_TURN, MAX_QUEUED_REQUESTS
+        while self.parsed < len(self.backlog) and self._can_parse():
             if left <= 0 or not pieces:
-                self._proceed()
+                self._schedule_parsing()
                 break
             end = self.backlog.find(HEAD_END, self.parsed, self.parsed + left)
             end = min(len(self.backlog), self.parsed + left) if end < 0 else end + len(HEAD_END)
@@ -140,33 +140,33 @@ class BoundedProtocol(HttpToolsProtocol):
             self.parsed = end
             left -= len(piece)
             pieces -= 1
-            self._feed(piece)
+            self._feed_parser(piece)
         if self.transport.is_closing():
             self.parsed = len(self.backlog)
         if self.parsed < len(self.backlog):
             self.flow.pause_reading()
         else:
             self.backlog, self.parsed = b"", 0
-            self._proceed()
+            self._schedule_parsing()
 
-    def _feed(self, piece: bytes) -> None:
+    def _feed_parser(self, piece: bytes) -> None:
         try:
             self.parser.feed_data(piece)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
-            self._stopped(exc, piece)
+            self._on_parser_stop(exc, piece)
             return
         if self.receiving or self.partial:
             self._count_head(piece)
 
-    def _stopped(self, exc: Exception, data: bytes) -> None:
+    def _on_parser_stop(self, exc: Exception, data: bytes) -> None:
         """Refuse what cannot be parsed. An upgrade is not granted: what follows it is HTTP as before."""
         if not isinstance(exc, httptools.HttpParserUpgrade):
-            self._refuse(exc)
+            self._reject(exc)
             return
         self.backlog = data[exc.args[0] :] + self.backlog[self.parsed :]
         self.parsed = 0
 
-    def _may_parse(self) -> bool:
+    def _can_parse(self) -> bool:
         """Whether another piece may be parsed now: nobody waits for a response, or its request is not complete."""
         if self.transport.is_closing() or self.pipeline or self.flow.write_paused:
             return False
@@ -175,18 +175,18 @@ class BoundedProtocol(HttpToolsProtocol):
             return True
         return cycle.more_body and len(cycle.body) <= HIGH_WATER_LIMIT
 
-    def _proceed(self) -> None:
+    def _schedule_parsing(self) -> None:
         """Go on with what is there, in a later turn of the event loop; read on if nothing is."""
         if self.transport.is_closing():
             return
         if self.backlog:
-            if not self.scheduled and self._may_parse():
-                self.scheduled = True
-                self.loop.call_soon(self._work)
-        elif not self.pipeline and not self.flow.write_paused and not self._body_is_full():
-            self.flow.read_on()
+            if not self.is_scheduled and self._can_parse():
+                self.is_scheduled = True
+                self.loop.call_soon(self._parse_backlog)
+        elif not self.pipeline and not self.flow.write_paused and not self._is_body_full():
+            self.flow.resume_transport()
 
-    def _body_is_full(self) -> bool:
+    def _is_body_full(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete and len(cycle.body) > HIGH_WATER_LIMIT
 
@@ -206,15 +206,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self.receiving = False
         if self.partial:
             self.check_head()
-        self.hand_over()
+        self.start_request()
 
-    def hand_over(self) -> None:
+    def start_request(self) -> None:
         """Give the request to the application, as uvicorn would have done."""
         if self.parser.get_http_version() == "0.9":
             raise UnknownVersion
         url, headers = self.url, self.headers
         if not url.startswith(b"/") and b"://" in url:
-            headers = _with_authority(url, headers)
+            headers = _replace_host(url, headers)
         super().on_message_begin()
         self.url = url
         self.scope["headers"] = self.headers = headers
@@ -245,7 +245,7 @@ class BoundedProtocol(HttpToolsProtocol):
             if end >= 0:
                 self.head_size = len(data) - end - 4  # what went before belonged to an earlier message
             if self.head_size > self.max_head:
-                self._refuse(HeadTooLong())
+                self._reject(HeadTooLong())
 
     def check_head(self) -> None:
         """Stop the parser if the head that is now complete is too long."""
@@ -253,11 +253,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > self.max_head:
             raise HeadTooLong
 
-    def _refuse(self, exc: Exception) -> None:
+    def _reject(self, exc: Exception) -> None:
         match exc if isinstance(exc, HeadTooLong) else exc.__context__:
             case HeadTooLong():
                 self.shared.count_refusal("head")
-                self._close_with(431)
+                self._close_with_status(431)
             case UnknownVersion():
                 self.shared.count_refusal("version")
                 self.flush()
@@ -266,10 +266,10 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.shared.count_refusal("malformed")
                 self.send_400_response("Invalid HTTP request received.")
 
-    def _close_with(self, status: int, lines: bytes = b"") -> None:
+    def _close_with_status(self, status: int, lines: bytes = b"") -> None:
         self.flush()
         dates = b"".join(b"%b: %b\r\n" % pair for pair in self.server_state.default_headers)
-        self.transport.write(STATUS_LINE[status] + dates + lines + b"content-length: 0\r\n" + CLOSE + b"\r\n")
+        self.transport.write(STATUS_LINE[status] + dates + lines + b"content-length: 0\r\n" + CLOSE_HEADER + b"\r\n")
         self.transport.close()
 
     # -- clients that do not read, and clients that do not write
@@ -282,9 +282,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self.ticks = 0
-        self._proceed()
+        self._schedule_parsing()
 
-    def sweep(self, limits: Limits) -> None:
+    def sweep(self, limits: ConnectionLimits) -> None:
         """Close the connection if its time is up. Called once a second."""
         self.ticks += 1
         if self.flow.write_paused or self.transport.is_closing():
@@ -293,21 +293,21 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         cycle: RequestResponseCycle | None = self.cycle
         ignored = cycle is not None and cycle.response_complete and cycle.more_body  # a body that nobody reads
-        patience = self._patience(limits)
+        patience = self._get_timeout(limits)
         if patience is None:
             self.ticks = 0
-        elif self.ticks >= patience and (ignored or not unread(self.transport)):
+        elif self.ticks >= patience and (ignored or not has_unread_data(self.transport)):
             self.flush()
             self.transport.close()
-            hang_up(self.transport)
+            shut_down_writing(self.transport)
 
     def timeout_keep_alive_handler(self) -> None:
         """After a long sleep of the whole process timers come first, and what clients sent meanwhile after them."""
-        if not unread(self.transport):
+        if not has_unread_data(self.transport):
             super().timeout_keep_alive_handler()
-            hang_up(self.transport)
+            shut_down_writing(self.transport)
 
-    def _patience(self, limits: Limits) -> int | None:
+    def _get_timeout(self, limits: ConnectionLimits) -> int | None:
         """Return the seconds this state may last, or None while the application makes the client wait."""
         cycle: RequestResponseCycle | None = self.cycle
         if self.receiving or self.headers is None:
@@ -319,7 +319,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return None
 
 
-def _with_authority(url: bytes, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _replace_host(url: bytes, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """The host that a whole URL names counts, not the header's (RFC 9112, 3.2.2)."""
     authority = url.split(b"://", 1)[1].split(b"/", 1)[0].split(b"?", 1)[0].rpartition(b"@")[2]
     return [(name, authority if name == b"host" else value) for name, value in headers]

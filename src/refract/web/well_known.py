@@ -5,14 +5,14 @@ from typing import Final
 
 from fastapi import APIRouter, Response
 
+from refract.web.dependencies import Rt
 from refract.web.problems import NoSuchPage
-from refract.web.toolkit import Rt
 
 router = APIRouter(prefix="/.well-known", include_in_schema=False)
-VALID: Final = timedelta(days=90)
+SECURITY_TXT_LIFETIME: Final = timedelta(days=90)
 """For so long a reader may rely on security.txt (RFC 9116 asks for an end); it is written anew with each request."""
 GPC_SINCE: Final = "2026-11-16"
-_KEPT: Final = {"Cache-Control": "public, max-age=86400"}
+_CACHE_HEADERS: Final = {"Cache-Control": "public, max-age=86400"}
 
 
 @router.get("/security.txt")
@@ -21,7 +21,7 @@ async def security_txt(rt: Rt) -> Response:
     settings = rt.settings
     if settings.security_contact is None:
         raise NoSuchPage
-    until = (rt.clock.now() + VALID).replace(hour=0, minute=0, second=0, microsecond=0)
+    until = (rt.clock.now() + SECURITY_TXT_LIFETIME).replace(hour=0, minute=0, second=0, microsecond=0)
     lines = [
         f"Contact: {settings.security_contact}",
         f"Expires: {until.isoformat().replace('+00:00', 'Z')}",
@@ -29,10 +29,10 @@ async def security_txt(rt: Rt) -> Response:
         f"Canonical: {settings.public_url}/.well-known/security.txt",
         *([f"Policy: {settings.security_policy}"] if settings.security_policy else []),
     ]
-    return Response("\n".join(lines) + "\n", media_type="text/plain", headers=_KEPT)
+    return Response("\n".join(lines) + "\n", media_type="text/plain", headers=_CACHE_HEADERS)
 
 
 @router.get("/gpc.json")
 async def gpc() -> Response:
     """Global Privacy Control is honoured: clicks of such a visitor are counted without agent, referrer, campaign or network."""
-    return Response(f'{{"gpc": true, "lastUpdate": "{GPC_SINCE}"}}\n', media_type="application/json", headers=_KEPT)
+    return Response(f'{{"gpc": true, "lastUpdate": "{GPC_SINCE}"}}\n', media_type="application/json", headers=_CACHE_HEADERS)

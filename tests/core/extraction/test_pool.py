@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from refract.core.extraction.frames import MAX_PIECE
+from refract.core.extraction.frames import MAX_CHUNK_BYTES
 from refract.core.extraction.pool import ExtractionPool
 from refract.core.extraction.tasks import (
     ExtractionCrashed,
@@ -34,11 +34,11 @@ FLOOD = replace(ECHO, kind="flood", function="itertools:repeat")
 
 @pytest.fixture
 def pool(rt: Runtime) -> ExtractionPool:
-    return rt.part(ExtractionPool)
+    return rt.singleton(ExtractionPool)
 
 
 def pids(pool: ExtractionPool) -> set[int]:
-    return {child._process.pid for child in pool._children}
+    return {child._process.pid for child in pool._workers}
 
 
 def samples(rt: Runtime, name: str) -> dict[tuple[str, ...], float]:
@@ -51,12 +51,12 @@ def samples(rt: Runtime, name: str) -> dict[tuple[str, ...], float]:
 
 
 async def test_results_come_back_in_bounded_pieces(pool: ExtractionPool) -> None:
-    body = os.urandom(3 * MAX_PIECE + 1)
+    body = os.urandom(3 * MAX_CHUNK_BYTES + 1)
 
     pieces = await pool.run(ECHO, body, owner="ada")
 
     assert b"".join(pieces) == body
-    assert max(map(len, pieces)) <= MAX_PIECE
+    assert max(map(len, pieces)) <= MAX_CHUNK_BYTES
 
 
 async def test_one_process_is_started_when_needed_and_kept(pool: ExtractionPool) -> None:

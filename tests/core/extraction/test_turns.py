@@ -5,14 +5,14 @@ from contextlib import suppress
 
 import pytest
 
+from refract.core.extraction.fair_semaphore import FairSemaphore
 from refract.core.extraction.tasks import ExtractionBusy
-from refract.core.extraction.turns import FairTurns
 
 
 class Line:
     """People who wait for turns, each held until the test lets go."""
 
-    def __init__(self, turns: FairTurns) -> None:
+    def __init__(self, turns: FairSemaphore) -> None:
         self.turns = turns
         self.served: list[str] = []
         self.gates: dict[str, asyncio.Event] = {}
@@ -29,7 +29,7 @@ class Line:
         await settle()
 
     async def _hold(self, owner: str, name: str, slow: bool) -> None:
-        async with self.turns.turn(owner, slow=slow):
+        async with self.turns.acquire(owner, slow=slow):
             self.served.append(name)
             await self.gates[name].wait()
 
@@ -40,7 +40,7 @@ async def settle() -> None:
 
 
 async def test_who_comes_with_much_waits_behind_who_comes_with_little() -> None:
-    line = Line(FairTurns(1, max_waiting=10))
+    line = Line(FairSemaphore(1, max_waiting=10))
     for number in range(4):
         await line.add("eve", f"eve{number}")
     await line.add("ada", "ada0")
@@ -54,7 +54,7 @@ async def test_who_comes_with_much_waits_behind_who_comes_with_little() -> None:
 
 
 async def test_slow_work_leaves_one_turn_to_the_rest() -> None:
-    line = Line(FairTurns(2, max_waiting=10))
+    line = Line(FairSemaphore(2, max_waiting=10))
     for number in range(3):
         await line.add("eve", f"slow{number}", slow=True)
     await line.add("ada", "quick")
@@ -67,7 +67,7 @@ async def test_slow_work_leaves_one_turn_to_the_rest() -> None:
 
 
 async def test_a_single_turn_alternates_between_slow_and_quick() -> None:
-    line = Line(FairTurns(1, max_waiting=10))
+    line = Line(FairSemaphore(1, max_waiting=10))
     for name in ("q0", "q1", "q2"):
         await line.add("eve", name)
     for name in ("s0", "s1"):
@@ -80,13 +80,13 @@ async def test_a_single_turn_alternates_between_slow_and_quick() -> None:
 
 
 async def test_one_person_can_only_have_so_much_waiting() -> None:
-    line = Line(FairTurns(1, max_waiting=2))
+    line = Line(FairSemaphore(1, max_waiting=2))
     for name in ("a", "b", "c"):
         await line.add("eve", name)
-    assert line.turns.waiting == 2
+    assert line.turns.waiting_count == 2
 
     with pytest.raises(ExtractionBusy):
-        async with line.turns.turn("eve", slow=False):
+        async with line.turns.acquire("eve", slow=False):
             pass
 
     await line.add("ada", "ada")
@@ -97,7 +97,7 @@ async def test_one_person_can_only_have_so_much_waiting() -> None:
 @pytest.mark.parametrize("settled", [True, False])
 async def test_a_cancelled_place_is_passed_on(settled: bool) -> None:
     """Also one that was granted in the very turn of the loop in which it is cancelled."""
-    line = Line(FairTurns(1, max_waiting=9))
+    line = Line(FairSemaphore(1, max_waiting=9))
     for name in ("a", "b", "c"):
         await line.add("eve", name)
 
@@ -110,7 +110,7 @@ async def test_a_cancelled_place_is_passed_on(settled: bool) -> None:
     await line.finish("a")
 
     assert "c" in line.served
-    assert line.turns.waiting == 0
+    assert line.turns.waiting_count == 0
     await line.finish("c")
-    async with line.turns.turn("eve", slow=False):
+    async with line.turns.acquire("eve", slow=False):
         pass

@@ -4,19 +4,19 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from refract.core.net import Guard, is_public
-from refract.core.net.addresses import _V4_SPECIAL, _V6_SPECIAL, Network
+from refract.core.net import AddressGuard, is_public
+from refract.core.net.addresses import _V4_SPECIAL, _V6_SPECIAL, IpNetwork
 from tests.core.net.corpus import OF
 
 
 @pytest.mark.parametrize("text", OF["v4"] + OF["v6"])
 def test_a_forbidden_address_is_forbidden(text: str) -> None:
     assert not is_public(ip_address(text))
-    assert not Guard().permits(ip_address(text), 80)
+    assert not AddressGuard().is_allowed(ip_address(text), 80)
 
 
 @pytest.mark.parametrize("network", _V4_SPECIAL + _V6_SPECIAL, ids=str)
-def test_a_special_range_is_forbidden_from_its_first_to_its_last_address(network: Network) -> None:
+def test_a_special_range_is_forbidden_from_its_first_to_its_last_address(network: IpNetwork) -> None:
     assert not is_public(network[0])
     assert not is_public(network[-1])
 
@@ -40,16 +40,16 @@ def test_an_address_bound_to_an_interface_is_never_public() -> None:
 
 
 def test_public_addresses_are_open_on_the_given_ports_alone() -> None:
-    guard = Guard(ports=frozenset((80, 8080)))
+    guard = AddressGuard(ports=frozenset((80, 8080)))
 
-    assert [port for port in (0, 22, 80, 443, 8080) if guard.permits(ip_address("8.8.8.8"), port)] == [80, 8080]
+    assert [port for port in (0, 22, 80, 443, 8080) if guard.is_allowed(ip_address("8.8.8.8"), port)] == [80, 8080]
 
 
 @pytest.mark.parametrize("inside", ["10.1.2.3", "::ffff:10.1.2.3", "fd12::1"])
 def test_a_network_that_the_operator_opened_is_open_on_any_port(inside: str) -> None:
-    guard = Guard(allow=(ip_network("10.1.0.0/16"), ip_network("fd12::/16")))
+    guard = AddressGuard(allow=(ip_network("10.1.0.0/16"), ip_network("fd12::/16")))
 
-    assert guard.permits(ip_address(inside), 3000)
-    assert not guard.permits(ip_address("10.2.0.1"), 80)
-    assert not guard.permits(ip_address("fd13::1"), 80)
-    assert not guard.permits(ip_address("8.8.8.8"), 3000)
+    assert guard.is_allowed(ip_address(inside), 3000)
+    assert not guard.is_allowed(ip_address("10.2.0.1"), 80)
+    assert not guard.is_allowed(ip_address("fd13::1"), 80)
+    assert not guard.is_allowed(ip_address("8.8.8.8"), 3000)

@@ -5,18 +5,18 @@ import random
 
 import pytest
 
-from refract.core.net import BadAnswer, Limits, Page, TooLarge, Unreachable
-from refract.core.net.body import Body
-from refract.core.net.charset import _BY_LABEL, decode
+from refract.core.net import BadAnswer, FetchedPage, FetchLimits, TooLarge, Unreachable
+from refract.core.net.charset import _BY_LABEL, decode_html
+from refract.core.net.fetcher import ResponseBody
 
-SMALL = Limits(decoded=10_000, ratio=10, ratio_from=1_000)
+SMALL = FetchLimits(decoded=10_000, ratio=10, ratio_from=1_000)
 NOISE = random.Random(1).randbytes(20_000)
 
 
-def _read(data: bytes, encoding: str = "", *, enough: int | None = None, step: int = 7) -> Body:
-    body = Body(encoding, SMALL, enough)
+def _read(data: bytes, encoding: str = "", *, enough: int | None = None, step: int = 7) -> ResponseBody:
+    body = ResponseBody(encoding, SMALL, enough)
     for start in range(0, len(data), step):
-        if not body.full:
+        if not body.is_full:
             body.feed(data[start : start + step])
     return body
 
@@ -52,13 +52,13 @@ def test_a_small_page_may_shrink_a_lot_and_a_large_one_may_not() -> None:
 
 
 def test_an_empty_compressed_body_is_an_empty_body() -> None:
-    assert Body("gzip", SMALL, None).finish() == b""
+    assert ResponseBody("gzip", SMALL, None).finish() == b""
 
 
 @pytest.mark.parametrize("encoding", ["br", "deflate", "zstd", "gzip, gzip", "gzip;q=1", "compress", "gzipped"])
 def test_what_was_not_asked_for_is_not_decoded(encoding: str) -> None:
     with pytest.raises(BadAnswer):
-        Body(encoding, SMALL, None)
+        ResponseBody(encoding, SMALL, None)
 
 
 def test_broken_and_unfinished_gzip() -> None:
@@ -98,24 +98,24 @@ def test_broken_and_unfinished_gzip() -> None:
     ],
 )
 def test_text_is_read_as_browsers_read_it(body: bytes, declared: str | None, text: str) -> None:
-    assert decode(body, declared) == text
+    assert decode_html(body, declared) == text
 
 
 @pytest.mark.parametrize("label", sorted(_BY_LABEL))
 def test_every_label_has_a_codec_that_never_fails(label: str) -> None:
-    assert decode(b"plain " + bytes(range(128, 256)), label).startswith("plain ") or label.startswith("utf-16")
+    assert decode_html(b"plain " + bytes(range(128, 256)), label).startswith("plain ") or label.startswith("utf-16")
 
 
 def test_a_page_cut_within_a_character_keeps_its_charset() -> None:
     cut = "Grüße".encode()[:3]
 
-    assert decode(cut, None, whole=False) == "Gr"
-    assert Page("http://x.test/", 200, {"content-type": "text/html"}, cut, truncated=True).text == "Gr"
+    assert decode_html(cut, None, whole=False) == "Gr"
+    assert FetchedPage("http://x.test/", 200, {"content-type": "text/html"}, cut, truncated=True).text == "Gr"
 
 
 def test_a_page_knows_its_type_and_charset() -> None:
-    page = Page("http://x.test/", 200, {"content-type": 'Text/HTML ; Charset="windows-1251"'}, "мир".encode("cp1251"))
+    page = FetchedPage("http://x.test/", 200, {"content-type": 'Text/HTML ; Charset="windows-1251"'}, "мир".encode("cp1251"))
 
     assert page.content_type == "text/html"
     assert page.text == "мир"
-    assert Page("http://x.test/", 200, {}, b"").content_type == ""
+    assert FetchedPage("http://x.test/", 200, {}, b"").content_type == ""

@@ -6,33 +6,33 @@ from ipaddress import ip_address
 import pytest
 
 from proofs.security import COUNTED
-from refract.core.net import Address, FetchError, Guard, RefusedAddress, Resolver, Unreachable, is_public
-from refract.core.net.fetch import _parse
-from refract.core.net.names import approved_addresses
+from refract.core.net import AddressGuard, FetchError, HostResolver, IpAddress, RefusedAddress, Unreachable, is_public
+from refract.core.net.fetcher import _parse_url
+from refract.core.net.resolver import resolve_allowed_addresses
 from tests.core.net import corpus
 from tests.core.net.corpus import PUBLIC, Line
 
 GOOD, GOOD6 = PUBLIC, "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
 
 
-def answering(*texts: str) -> Resolver:
-    async def resolve(_host: str) -> Sequence[Address]:
+def answering(*texts: str) -> HostResolver:
+    async def resolve(_host: str) -> Sequence[IpAddress]:
         return [ip_address(text) for text in texts]
 
     return resolve
 
 
-def world(line: Line) -> Resolver:
+def world(line: Line) -> HostResolver:
     """Every name leads inside, but for the one good one."""
 
-    async def resolve(host: str) -> Sequence[Address]:
+    async def resolve(host: str) -> Sequence[IpAddress]:
         return [ip_address(PUBLIC if host == "good.test" else line.address)]
 
     return resolve
 
 
-async def _judge(url: str, resolve: Resolver) -> list[Address]:
-    return await approved_addresses(_parse(url), Guard(), resolve)
+async def _judge(url: str, resolve: HostResolver) -> list[IpAddress]:
+    return await resolve_allowed_addresses(_parse_url(url), AddressGuard(), resolve)
 
 
 def test_the_data_files_are_what_the_ingredients_make() -> None:
@@ -84,7 +84,7 @@ async def test_a_name_without_an_address_is_unreachable() -> None:
 
 
 async def test_an_address_is_never_looked_up() -> None:
-    async def resolve(host: str) -> Sequence[Address]:
+    async def resolve(host: str) -> Sequence[IpAddress]:
         raise AssertionError(host)
 
     assert await _judge("http://0x5db8d70e/", resolve) == [ip_address(PUBLIC)]

@@ -8,15 +8,15 @@ import time
 
 import pytest
 
-from refract.core.net.head import MAX_ATTRIBUTES, MAX_MARKUP, MAX_OPEN, PageTooDeep, TooManyAttributes, read_head
-from refract.core.net.metadata import Metadata, read_metadata
+from refract.core.net.html_head import MAX_ATTRIBUTES, MAX_MARKUP, MAX_OPEN, PageTooDeep, TooManyAttributes, parse_head
+from refract.core.net.metadata import PageMetadata, parse_metadata
 from tests.hostile_pages import SHAPES
 
 MAX_CPU_SECONDS = 0.1
 
 
 def title(html: str) -> str | None:
-    return read_head(html).title
+    return parse_head(html).title
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -24,9 +24,9 @@ def test_a_hostile_page_costs_no_more_than_its_length(shape: str) -> None:
     began = time.thread_time()
 
     try:
-        found = read_metadata(SHAPES[shape], lambda reference: reference)
+        found = parse_metadata(SHAPES[shape], lambda reference: reference)
     except (PageTooDeep, TooManyAttributes):
-        found = Metadata()
+        found = PageMetadata()
 
     assert time.thread_time() - began < MAX_CPU_SECONDS
     assert len(found.title or "") <= 200
@@ -34,7 +34,7 @@ def test_a_hostile_page_costs_no_more_than_its_length(shape: str) -> None:
 
 
 def test_what_is_in_a_head_is_found() -> None:
-    head = read_head(
+    head = parse_head(
         "<!doctype html><!-- <title>no</title> --><HTML lang=en><Head><meta charset=utf-8>"
         '<script>document.write("<title>no</title>")</script><style>a > b {}</style>'
         "<noscript><meta name=robots content=none></noscript><link rel=icon href=/x>"
@@ -95,11 +95,11 @@ def test_reading_stops_where_no_head_goes_on_but_scripts_are_passed_over() -> No
 
 def test_what_only_an_attacker_would_write_is_refused() -> None:
     with pytest.raises(PageTooDeep):
-        read_head("<div>" * (MAX_OPEN + 1))
+        parse_head("<div>" * (MAX_OPEN + 1))
     with pytest.raises(PageTooDeep):
-        read_head("<div><b></i></div>" * (MAX_OPEN + 1))
+        parse_head("<div><b></i></div>" * (MAX_OPEN + 1))
     with pytest.raises(TooManyAttributes):
-        read_head(f"<meta{' x' * (MAX_ATTRIBUTES + 1)}>")
-    read_head("<div>" * MAX_OPEN + "</div><div>" * 1000)
-    read_head("<p><li><td><br>" * 1000)
-    read_head(f"<meta{' x' * MAX_ATTRIBUTES}>")
+        parse_head(f"<meta{' x' * (MAX_ATTRIBUTES + 1)}>")
+    parse_head("<div>" * MAX_OPEN + "</div><div>" * 1000)
+    parse_head("<p><li><td><br>" * 1000)
+    parse_head(f"<meta{' x' * MAX_ATTRIBUTES}>")

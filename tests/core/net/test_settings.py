@@ -4,9 +4,9 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from refract.core.configuring import load_settings
 from refract.core.errors import ConfigurationError
-from refract.core.net import Fetcher
+from refract.core.net import PageFetcher
+from refract.core.settings.loader import load_settings
 
 
 def test_nothing_inside_is_open_unless_somebody_says_so() -> None:
@@ -21,13 +21,13 @@ def test_networks_and_ports_come_from_the_environment(monkeypatch: pytest.Monkey
     monkeypatch.setenv("REFRACT_FETCH_PORTS", "80, 443,8080")
 
     settings = load_settings()
-    guard = Fetcher.from_settings(settings)._guard
+    guard = PageFetcher.from_settings(settings)._guard
 
     assert settings.fetch_allow == (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
     assert settings.fetch_ports == (80, 443, 8080)
-    assert guard.permits(ip_address("10.0.0.1"), 9999)
-    assert guard.permits(ip_address("8.8.8.8"), 8080)
-    assert not guard.permits(ip_address("8.8.8.8"), 9999)
+    assert guard.is_allowed(ip_address("10.0.0.1"), 9999)
+    assert guard.is_allowed(ip_address("8.8.8.8"), 8080)
+    assert not guard.is_allowed(ip_address("8.8.8.8"), 9999)
 
 
 @pytest.mark.parametrize("wrong", ["http", "0", "65536", "-1", "80;443", "80 443"])

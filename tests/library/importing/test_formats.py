@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refract.library.importing import Bookmark, BookmarkRow, Kind, TagRow, open_rows
+from refract.library.imports import Bookmark, BookmarkRow, Kind, TagRow, open_rows
 from refract.records.errors import UnreadableFile
 from refract.records.reader import UnreadableRow
 

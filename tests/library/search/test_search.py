@@ -7,19 +7,19 @@ from httpx import AsyncClient
 from sqlalchemy import select, text
 
 from refract.core.clock import ManualClock
-from refract.core.db import count_statements
-from refract.core.page import Cursors
+from refract.core.db.session import count_statements
+from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.library import vocabulary
-from refract.library.models import Item, ItemPage, ItemStatus, ItemType
-from refract.library.search import reindex
-from refract.library.search.matching import crowded
-from refract.library.search.similar import similar_items
-from refract.library.search.terms import in_any_field, parse
-from refract.library.search_jobs import ReindexChange, ReindexTag, reindex_changed, reindex_tagged
-from refract.library.shelf import Shelf, facets_of, items_matching, page_of_items
-from refract.tags import personal
+from refract.library.models import Item, ItemStatus, ItemType, SavedPage
+from refract.library.queries.browse import LibraryFilter, count_facets, list_items, search_items
+from refract.library.search import index_items
+from refract.library.search.jobs import ReindexChange, ReindexTag, reindex_change_items, reindex_tag_items
+from refract.library.search.match import find_common_tokens
+from refract.library.search.similar import find_similar_items
+from refract.library.search.terms import match_any_field, parse_terms
+from refract.library.service import tag_changes
+from refract.tags import personal_tags
 from tests import make
 from tests.client import by_key, on_sqlite
 from tests.tags import items
@@ -59,17 +59,17 @@ async def test_a_common_word_is_looked_for_in_the_rows_that_a_rare_one_leaves(rt
         for number in range(120):
             await items.item(session, rt, ada, title=f"Common {number}", text="rare" if number in (7, 8) else "plain")
         made = list(await session.scalars(select(Item.id).order_by(Item.id)))
-        await reindex(session, made)
-    question = in_any_field(ada.id, parse("rare commo"))
+        await index_items(session, made)
+    question = match_any_field(ada.id, parse_terms("rare commo"))
     async with rt.db.read() as session:
-        assert await crowded(session, question) == frozenset()
-        before = [item.id for item in await items_matching(session, ada.id, "rare commo", 10)]
+        assert await find_common_tokens(session, question) == frozenset()
+        before = [item.id for item in await search_items(session, ada.id, "rare commo", 10)]
     async with rt.db.write() as session:
         await session.execute(text("ANALYZE item_search"))
     async with rt.db.read() as session:
-        assert await crowded(session, question) == {"w0commo"}
-        assert [item.id for item in await items_matching(session, ada.id, "rare commo", 10)] == before == [made[8], made[7]]
-        assert [item.title for item in await items_matching(session, ada.id, "common 7 -plain", 10)] == ["Common 7"]
+        assert await find_common_tokens(session, question) == {"w0commo"}
+        assert [item.id for item in await search_items(session, ada.id, "rare commo", 10)] == before == [made[8], made[7]]
+        assert [item.title for item in await search_items(session, ada.id, "common 7 -plain", 10)] == ["Common 7"]
 
 
 async def furnish(rt: Runtime, owner: User, clock: ManualClock) -> dict[str, Item]:
@@ -81,7 +81,7 @@ async def furnish(rt: Runtime, owner: User, clock: ManualClock) -> dict[str, Ite
             found[name] = await items.item(session, rt, owner, *given["tags"], **fields)
         found["g"].url, found["g"].type, found["g"].site = str(BOOKS["g"]["text"]), ItemType.ARTICLE.value, "github.com"
         await session.flush()
-        await reindex(session, [item.id for item in found.values()])
+        await index_items(session, [item.id for item in found.values()])
     return found
 
 
@@ -90,7 +90,7 @@ async def library(rt: Runtime, ada: User, bob: User, clock: ManualClock) -> dict
     found = await furnish(rt, ada, clock)
     async with rt.db.write() as session:
         other = await items.item(session, rt, bob, title="Café Postgres 日本 of", text="zebra")
-        await reindex(session, [other.id])
+        await index_items(session, [other.id])
     return found
 
 
@@ -102,8 +102,8 @@ def find(rt: Runtime, ada: User, library: dict[str, Item]) -> Find:
         found, cursor = "", None
         while True:
             async with rt.db.read() as session:
-                shelf = Shelf(ada.id, q=q, **given)  # type: ignore[arg-type]
-                page = await page_of_items(session, Cursors(rt.secret), shelf, limit=limit, cursor=cursor)
+                shelf = LibraryFilter(ada.id, q=q, **given)  # type: ignore[arg-type]
+                page = await list_items(session, CursorCodec(rt.secret), shelf, limit=limit, cursor=cursor)
             if page.approximate:
                 return f"~{''.join(letters[item.id] for item in page.items)}"
             found += "".join(letters[item.id] for item in page.items)
@@ -138,33 +138,33 @@ async def test_the_list_and_its_filters(find: Find, rt: Runtime, ada: User, libr
     assert await find(state=ItemStatus.DISCARDED) == ""
     assert await find("cafe", tags=["databases"]) == "e"
     async with rt.db.read() as session:
-        facets = await facets_of(session, Shelf(ada.id))
+        facets = await count_facets(session, LibraryFilter(ada.id))
         assert (facets.total, facets.types, facets.untagged) == (8, {"NOTE": 7, "ARTICLE": 1}, 4)
         assert {tag.name: count for tag, count in facets.tags} == {"Films": 1, "Databases": 2, "machine learning": 1, "日本": 1}
-        narrowed = await facets_of(session, Shelf(ada.id, q="postgres"))
+        narrowed = await count_facets(session, LibraryFilter(ada.id, q="postgres"))
         assert (narrowed.total, {tag.name: count for tag, count in narrowed.tags}) == (2, {"Databases": 2, "machine learning": 1})
-        assert [item.id for item in await items_matching(session, ada.id, "cafe", 5)] == [library["a"].id, library["e"].id]
+        assert [item.id for item in await search_items(session, ada.id, "cafe", 5)] == [library["a"].id, library["e"].id]
 
 
 async def test_words_follow_every_change(find: Find, rt: Runtime, ada: User, library: dict[str, Item]) -> None:
     now = rt.clock.now()
     async with rt.db.write() as session:
         page = {"url": "https://x.test/", "keywords": [], "html": "", "fetched_at": now}
-        session.add(ItemPage(item_id=library["c"].id, text="Steam engines", title="Boilers", **page))
+        session.add(SavedPage(item_id=library["c"].id, text="Steam engines", title="Boilers", **page))
         item = await session.get_one(Item, library["a"].id)
         item.title = "Renamed"
         await session.flush()
-        await reindex(session, [library["a"].id, library["c"].id])
+        await index_items(session, [library["a"].id, library["c"].id])
     assert [await find(q) for q in ("engines", "boil", "society", "renamed")] == ["c", "c", "", "a"]
 
     async with rt.db.write() as session:
-        tags = await personal.by_key(session, ada.id, ["databases", "films"])
-        merged = await vocabulary.merge_tags(session, rt.ids, ada.id, tags["films"].id, [tags["databases"].id], now)
-    await reindex_changed(rt, ReindexChange(change_id=merged.change_id))
+        tags = await personal_tags.find_tags_by_key(session, ada.id, ["databases", "films"])
+        merged = await tag_changes.merge_tags(session, rt.ids, ada.id, tags["films"].id, [tags["databases"].id], now)
+    await reindex_change_items(rt, ReindexChange(change_id=merged.change_id))
     assert [await find(q) for q in ("databases", "films", "#databases", "#films")] == ["", "eba", "eba", "eba"]
     async with rt.db.write() as session:
-        await personal.change(session, ada.id, tags["films"].id, name="Movies")
-    await reindex_tagged(rt, ReindexTag(tag_id=tags["films"].id))
+        await personal_tags.change_tag(session, ada.id, tags["films"].id, name="Movies")
+    await reindex_tag_items(rt, ReindexTag(tag_id=tags["films"].id))
     assert [await find(q) for q in ("movies", "films")] == ["eba", ""]
     async with rt.db.write() as session:
         await session.delete(await session.get_one(Item, library["e"].id))
@@ -174,12 +174,12 @@ async def test_words_follow_every_change(find: Find, rt: Runtime, ada: User, lib
 async def test_similar_items_are_those_with_the_same_words(rt: Runtime, ada: User, library: dict[str, Item]) -> None:
     async with rt.db.write() as session:
         near = await items.item(session, rt, ada, "Databases", title="A queue in Postgres", summary="Locked rows")
-        await reindex(session, [near.id])
+        await index_items(session, [near.id])
     async with rt.db.read() as session:
-        found = await similar_items(session, near, 10)
+        found = await find_similar_items(session, near, 10)
         assert [item.id for item, _ in found][:2] == [library["b"].id, library["e"].id]
         assert 0 < found[1][1] < found[0][1] <= 1
-        assert await similar_items(session, library["f"], 10) == []
+        assert await find_similar_items(session, library["f"], 10) == []
 
 
 @pytest.mark.parametrize("q", [None, "word", "word #many"])
@@ -190,9 +190,9 @@ async def test_the_number_of_questions_does_not_grow(rt: Runtime, client: AsyncC
     for more in (2, 20):
         async with rt.db.write() as session:
             made = [(await items.item(session, rt, ada, "many", title=f"word {number}")).id for number in range(more)]
-            await reindex(session, made)
+            await index_items(session, made)
         asked: list[str] = []
-        stop = count_statements(rt.db.reading_engine, asked.append)
+        stop = count_statements(rt.db.read_engine, asked.append)
         page = (await client.get("/api/v1/library", headers=headers, params={"q": q} if q else {})).json()
         stop()
         assert len(page["items"]) >= more
@@ -210,7 +210,7 @@ async def test_the_reader_shows_text_and_nothing_that_runs(rt: Runtime, client: 
         bad += "<script>alert(1)</script><img src=x onerror=y>"
         page = {"url": "https://x.test/", "keywords": [], "text": "Fine a b", "fetched_at": rt.clock.now(), "author": "Ann"}
         session.add(
-            ItemPage(item_id=saved.id, html=bad + "<svg><style><img src=x onerror=z></style></svg><iframe src=//e></iframe>", **page)
+            SavedPage(item_id=saved.id, html=bad + "<svg><style><img src=x onerror=z></style></svg><iframe src=//e></iframe>", **page)
         )
     first = (await client.get(f"/api/v1/items/{note.id}/reader", headers=headers)).json()
     assert (first["html"], first["words"], first["minutes"]) == ("<p>One &lt;b&gt;<br>line</p><p>Two &amp; three</p>", 5, 1)

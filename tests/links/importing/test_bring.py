@@ -9,13 +9,13 @@ from typing import Any
 from sqlalchemy import delete, func, select
 
 from refract.core.clock import ManualClock
-from refract.core.db import count_statements
-from refract.core.ids import encode, first_id_at
+from refract.core.db.session import count_statements
+from refract.core.ids import encode_base62, get_min_id
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service
-from refract.links.exporting import Format, Writer, pages_of_cards, record
-from refract.links.importing import Bringing, OnConflict, Outcome, Result, open_rows
+from refract.links.export import LinkExportFormat, LinkExportWriter, build_record, iter_card_pages
+from refract.links.imports import LinkImporter, LinkImportOutcome, LinkImportResult, NameConflictPolicy, open_link_file
 from refract.links.models import FeedEntry, Link, LinkChange, LinkOwner, LinkShare, LinkTag, LinkTombstone
 from refract.links.schemas import LinkPatch
 from refract.names.models import Name
@@ -23,12 +23,12 @@ from refract.tags.models import Tag
 from tests import make
 
 
-async def bring(rt: Runtime, owner: User, text: str, **how: Any) -> list[Result]:
-    rows = list(open_rows(io.BytesIO(text.encode()), rt.clock.now()))
-    return await Bringing(rt, make.space(rt), owner, **{"keep_ids": True, **how}).batch(rows)
+async def bring(rt: Runtime, owner: User, text: str, **how: Any) -> list[LinkImportResult]:
+    rows = list(open_link_file(io.BytesIO(text.encode()), rt.clock.now()))
+    return await LinkImporter(rt, make.space(rt), owner, **{"keep_ids": True, **how}).import_batch(rows)
 
 
-def outcomes(results: Sequence[Result]) -> list[Outcome]:
+def outcomes(results: Sequence[LinkImportResult]) -> list[LinkImportOutcome]:
     return [one.outcome for one in results]
 
 
@@ -37,9 +37,9 @@ async def count(rt: Runtime, model: type[Any] = Link) -> int:
         return await session.scalar(select(func.count()).select_from(model)) or 0
 
 
-async def exported(rt: Runtime, form: Format = Format.JSONL) -> str:
-    writer, now = Writer(form), rt.clock.now()
-    pages = [writer.page(record(card, now) for card in cards) async for cards in pages_of_cards(rt)]
+async def exported(rt: Runtime, form: LinkExportFormat = LinkExportFormat.JSONL) -> str:
+    writer, now = LinkExportWriter(form), rt.clock.now()
+    pages = [writer.page(build_record(card, now) for card in cards) async for cards in iter_card_pages(rt)]
     return writer.head() + "".join(pages) + writer.tail()
 
 
@@ -56,7 +56,7 @@ async def furnish(rt: Runtime, clock: ManualClock, ada: User) -> None:
             session, rt, ada, "https://example.com/ü?q={name=x}", names=["Road_Map", "rm"], title="=1+1", tags=["b", "A c"]
         )
         await make.link(session, rt, ada, notes="'-line\r\nanother\ttab", redirect_status=308, visibility="secure", forward_query=True)
-        await make.link(session, rt, ada, name="short-lived", expires_at=rt.clock.now() + service.UNDO_WITHIN)
+        await make.link(session, rt, ada, name="short-lived", expires_at=rt.clock.now() + service.UNDO_WINDOW)
         gone = await make.link(session, rt, ada, name="gone")
         await service.disable_link(session, make.who(ada), named.id, rt.clock.now())
         await service.delete_link(session, make.who(ada), gone.id, rt.clock.now())
@@ -65,13 +65,13 @@ async def furnish(rt: Runtime, clock: ManualClock, ada: User) -> None:
 
 async def test_an_export_brought_into_an_empty_installation_is_equal(rt: Runtime, clock: ManualClock, ada: User) -> None:
     await furnish(rt, clock, ada)
-    for form in Format:
+    for form in LinkExportFormat:
         before = await exported(rt, form)
         await forget_links(rt)
 
-        assert outcomes(await bring(rt, ada, before)) == [Outcome.CREATED] * 3
+        assert outcomes(await bring(rt, ada, before)) == [LinkImportOutcome.CREATED] * 3
         assert await exported(rt, form) == before
-        assert outcomes(await bring(rt, ada, before)) == [Outcome.EXISTS] * 3
+        assert outcomes(await bring(rt, ada, before)) == [LinkImportOutcome.EXISTS] * 3
         assert await exported(rt, form) == before
 
 
@@ -88,9 +88,9 @@ async def test_a_link_that_was_changed_or_deleted_since_is_left_alone(rt: Runtim
     results = await bring(rt, ada, before)
 
     assert [(one.outcome, one.why) for one in results] == [
-        (Outcome.EXISTS, None),
-        (Outcome.EXISTS, "It was changed here since."),
-        (Outcome.SKIPPED, "It was deleted here: undo that, or release its name."),
+        (LinkImportOutcome.EXISTS, None),
+        (LinkImportOutcome.EXISTS, "It was changed here since."),
+        (LinkImportOutcome.SKIPPED, "It was deleted here: undo that, or release its name."),
     ]
     assert await exported(rt) == after
 
@@ -101,21 +101,21 @@ async def test_ids_are_kept_only_where_nobody_could_have_them(rt: Runtime, clock
         clock.advance(3600)
         free, named, purged = (rt.ids.next_id() for _ in range(3))
         clock.advance(3600)
-        await make.link(session, rt, bob, name=encode(named))
+        await make.link(session, rt, bob, name=encode_base62(named))
         session.add(LinkTombstone(link_id=purged, purged_at=rt.clock.now()))
-    future = first_id_at(rt.clock.now() + timedelta(hours=1))
+    future = get_min_id(rt.clock.now() + timedelta(hours=1))
     numbers = [theirs, free, named, purged, future, free]
     text = "id,destination\n" + "".join(f"{number},https://example.com/{place}\n" for place, number in enumerate(numbers))
 
     results = await bring(rt, ada, text)
 
-    assert outcomes(results) == [Outcome.CREATED] * 5 + [Outcome.EXISTS]
+    assert outcomes(results) == [LinkImportOutcome.CREATED] * 5 + [LinkImportOutcome.EXISTS]
     async with rt.db.read() as session:
         mine = set(await session.scalars(select(LinkOwner.link_id).where(LinkOwner.user_id == ada.id)))
     assert mine & set(numbers) == {free}
     assert [bool(one.remarks) for one in results[:5]] == [True, False, True, True, True]
-    assert outcomes(await bring(rt, ada, text)) == [Outcome.EXISTS] * 6
-    assert outcomes(await bring(rt, bob, text, keep_ids=False)) == [Outcome.CREATED] * 6
+    assert outcomes(await bring(rt, ada, text)) == [LinkImportOutcome.EXISTS] * 6
+    assert outcomes(await bring(rt, bob, text, keep_ids=False)) == [LinkImportOutcome.CREATED] * 6
 
 
 async def test_a_name_that_leads_elsewhere(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
@@ -124,30 +124,42 @@ async def test_a_name_that_leads_elsewhere(rt: Runtime, clock: ManualClock, ada:
     text = "names,destination\npapers|guide,https://example.com/\nfree,https://example.com/free\n"
 
     skipped = await bring(rt, ada, text, dry_run=True)
-    failed = await bring(rt, ada, text, conflict=OnConflict.FAIL, dry_run=True)
-    renamed = await bring(rt, ada, text, conflict=OnConflict.RENAME)
-    again = await bring(rt, ada, text, conflict=OnConflict.RENAME)
+    failed = await bring(rt, ada, text, conflict=NameConflictPolicy.FAIL, dry_run=True)
+    renamed = await bring(rt, ada, text, conflict=NameConflictPolicy.RENAME)
+    again = await bring(rt, ada, text, conflict=NameConflictPolicy.RENAME)
 
-    assert outcomes(skipped) == [Outcome.SKIPPED, Outcome.CREATED]
+    assert outcomes(skipped) == [LinkImportOutcome.SKIPPED, LinkImportOutcome.CREATED]
     assert skipped[0].why == 'The name "papers" is already in use.'
-    assert outcomes(failed) == [Outcome.REFUSED, Outcome.CREATED]
-    assert outcomes(renamed) == [Outcome.CREATED, Outcome.CREATED]
+    assert outcomes(failed) == [LinkImportOutcome.REFUSED, LinkImportOutcome.CREATED]
+    assert outcomes(renamed) == [LinkImportOutcome.CREATED, LinkImportOutcome.CREATED]
     assert renamed[0].names == ["papers-2", "guide"]
-    assert outcomes(again) == [Outcome.EXISTS, Outcome.EXISTS]
+    assert outcomes(again) == [LinkImportOutcome.EXISTS, LinkImportOutcome.EXISTS]
     assert await count(rt) == 3
 
 
 async def test_the_same_name_many_times_in_one_file(rt: Runtime, clock: ManualClock, ada: User) -> None:
     rows = [("Papers", 1), ("papers", 2), ("PAPERS", 1), ("d_x", 3), ("d-x", 3)] + [("papers", number) for number in range(4, 40)]
     text = "name,destination\n" + "".join(f"{name},https://example.com/{number}\n" for name, number in rows)
-    skip = [Outcome.CREATED, Outcome.SKIPPED, Outcome.EXISTS, Outcome.CREATED, Outcome.EXISTS] + [Outcome.SKIPPED] * 36
-    rename = [Outcome.CREATED, Outcome.CREATED, Outcome.EXISTS, Outcome.CREATED, Outcome.EXISTS] + [Outcome.CREATED] * 36
+    skip = [
+        LinkImportOutcome.CREATED,
+        LinkImportOutcome.SKIPPED,
+        LinkImportOutcome.EXISTS,
+        LinkImportOutcome.CREATED,
+        LinkImportOutcome.EXISTS,
+    ] + [LinkImportOutcome.SKIPPED] * 36
+    rename = [
+        LinkImportOutcome.CREATED,
+        LinkImportOutcome.CREATED,
+        LinkImportOutcome.EXISTS,
+        LinkImportOutcome.CREATED,
+        LinkImportOutcome.EXISTS,
+    ] + [LinkImportOutcome.CREATED] * 36
 
     assert outcomes(await bring(rt, ada, text)) == skip
-    assert outcomes(await bring(rt, ada, text)) == [Outcome.EXISTS if one is Outcome.CREATED else one for one in skip]
+    assert outcomes(await bring(rt, ada, text)) == [LinkImportOutcome.EXISTS if one is LinkImportOutcome.CREATED else one for one in skip]
     await forget_links(rt)
-    assert outcomes(await bring(rt, ada, text, conflict=OnConflict.RENAME)) == rename
-    assert outcomes(await bring(rt, ada, text, conflict=OnConflict.RENAME)) == [Outcome.EXISTS] * 41
+    assert outcomes(await bring(rt, ada, text, conflict=NameConflictPolicy.RENAME)) == rename
+    assert outcomes(await bring(rt, ada, text, conflict=NameConflictPolicy.RENAME)) == [LinkImportOutcome.EXISTS] * 41
 
 
 async def test_bad_rows_take_nothing_from_the_others(rt: Runtime, clock: ManualClock, ada: User) -> None:
@@ -166,8 +178,8 @@ async def test_bad_rows_take_nothing_from_the_others(rt: Runtime, clock: ManualC
     ]
     results = await bring(rt, ada, "\n".join(["name,destination,title,tags", *lines]))
 
-    assert outcomes(results) == [Outcome.CREATED] + [Outcome.REFUSED] * 9 + [Outcome.CREATED]
-    assert all(one.why for one in results if one.outcome is Outcome.REFUSED)
+    assert outcomes(results) == [LinkImportOutcome.CREATED] + [LinkImportOutcome.REFUSED] * 9 + [LinkImportOutcome.CREATED]
+    assert all(one.why for one in results if one.outcome is LinkImportOutcome.REFUSED)
     assert await count(rt) == 2
     assert await count(rt, Name) == 2
 
@@ -175,30 +187,30 @@ async def test_bad_rows_take_nothing_from_the_others(rt: Runtime, clock: ManualC
 async def test_reserved_names_can_be_had_by_another_name(rt: Runtime, clock: ManualClock, ada: User) -> None:
     text = "keyword,url\nhelp,https://example.com/help\n"
 
-    assert outcomes(await bring(rt, ada, text)) == [Outcome.REFUSED]
-    renamed = await bring(rt, ada, text, conflict=OnConflict.RENAME)
+    assert outcomes(await bring(rt, ada, text)) == [LinkImportOutcome.REFUSED]
+    renamed = await bring(rt, ada, text, conflict=NameConflictPolicy.RENAME)
     assert [list(one.names) for one in renamed] == [["help-2"]]
 
 
 async def test_a_link_without_a_name_is_known_by_where_it_leads(rt: Runtime, clock: ManualClock, ada: User) -> None:
     text = "destination,tags\nhttps://example.com/,a\nhttps://EXAMPLE.com,a\nhttps://example.com/,b\n"
 
-    assert outcomes(await bring(rt, ada, text)) == [Outcome.CREATED, Outcome.EXISTS, Outcome.CREATED]
-    assert outcomes(await bring(rt, ada, text)) == [Outcome.EXISTS] * 3
+    assert outcomes(await bring(rt, ada, text)) == [LinkImportOutcome.CREATED, LinkImportOutcome.EXISTS, LinkImportOutcome.CREATED]
+    assert outcomes(await bring(rt, ada, text)) == [LinkImportOutcome.EXISTS] * 3
     dead = await bring(rt, ada, "destination,status\nhttps://example.com/dead,disabled\n")
-    assert outcomes(dead) == [Outcome.REFUSED]
+    assert outcomes(dead) == [LinkImportOutcome.REFUSED]
 
 
 async def test_a_dry_run_changes_nothing_and_remembers_its_earlier_batches(rt: Runtime, clock: ManualClock, ada: User) -> None:
     text = "name,destination,tags\na,https://example.com/1,new\nb,https://example.com/2,new\n"
-    rows = list(open_rows(io.BytesIO(text.encode()), rt.clock.now()))
-    trying = Bringing(rt, make.space(rt), ada, dry_run=True)
+    rows = list(open_link_file(io.BytesIO(text.encode()), rt.clock.now()))
+    trying = LinkImporter(rt, make.space(rt), ada, dry_run=True)
 
-    first = await trying.batch(rows)
-    second = await trying.batch(rows)
+    first = await trying.import_batch(rows)
+    second = await trying.import_batch(rows)
 
-    assert outcomes(first) == [Outcome.CREATED] * 2
-    assert outcomes(second) == [Outcome.EXISTS] * 2
+    assert outcomes(first) == [LinkImportOutcome.CREATED] * 2
+    assert outcomes(second) == [LinkImportOutcome.EXISTS] * 2
     for model in (Link, Name, Tag, FeedEntry):
         assert await count(rt, model) == 0
 
@@ -211,7 +223,7 @@ async def test_two_imports_of_one_file_at_once_make_every_link_once(rt: Runtime,
 
     both = await asyncio.gather(bring(rt, ada, text), bring(rt, ada, text))
 
-    made = [one.outcome for results in both for one in results].count(Outcome.CREATED)
+    made = [one.outcome for results in both for one in results].count(LinkImportOutcome.CREATED)
     assert made == await count(rt) == 200
 
 
@@ -220,7 +232,7 @@ async def test_the_number_of_queries_does_not_grow_with_the_rows(rt: Runtime, cl
         said: list[str] = []
         stop = count_statements(rt.db.engine, said.append)
         text = "name,destination\n" + "".join(f"n{number},https://example.com/{number}\n" for number in range(start, start + rows))
-        assert outcomes(await bring(rt, ada, text)) == [Outcome.CREATED] * rows
+        assert outcomes(await bring(rt, ada, text)) == [LinkImportOutcome.CREATED] * rows
         stop()
         return len(said)
 

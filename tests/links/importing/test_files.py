@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refract.core.cells import defused, restored
-from refract.links.exporting import COLUMNS, Format, Writer
-from refract.links.importing import Candidate, Kind, LinkRow, open_rows
+from refract.core.csv_safety import escape_formula, unescape_formula
+from refract.links.export import COLUMNS, LinkExportFormat, LinkExportWriter
+from refract.links.imports import Candidate, LinkFileFormat, LinkRow, open_link_file
 from refract.records.errors import UnreadableFile
 from refract.records.reader import UnreadableRow
 
@@ -21,9 +21,9 @@ SAMPLES = Path(__file__).parents[2] / "samples" / "imports"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
-def rows_of(data: bytes | str, kind: Kind = Kind.AUTO, encoding: str | None = None) -> list[LinkRow]:
+def rows_of(data: bytes | str, kind: LinkFileFormat = LinkFileFormat.AUTO, encoding: str | None = None) -> list[LinkRow]:
     raw = data.encode() if isinstance(data, str) else data
-    return list(open_rows(io.BytesIO(raw), NOW, kind, encoding))
+    return list(open_link_file(io.BytesIO(raw), NOW, kind, encoding))
 
 
 def good(rows: list[LinkRow]) -> list[Candidate]:
@@ -39,18 +39,18 @@ def bad(row: LinkRow) -> UnreadableRow:
 @pytest.mark.parametrize(
     ("sample", "kind", "names"),
     [
-        ("yourls_table.csv", Kind.YOURLS, ["ozh", "1a", "docs-v2"]),
-        ("yourls_plugin.csv", Kind.YOURLS, ["ozh", "1a"]),
-        ("yourls_stats.json", Kind.YOURLS, ["ozh", "1a"]),
-        ("shlink_web.csv", Kind.SHLINK, ["abc12", "promo"]),
-        ("shlink_web_old.csv", Kind.SHLINK, ["abc12"]),
-        ("shlink_api.json", Kind.SHLINK, ["abc12", "later", "over"]),
-        ("kutt_api.json", Kind.KUTT, ["spring", "vault", "spam"]),
+        ("yourls_table.csv", LinkFileFormat.YOURLS, ["ozh", "1a", "docs-v2"]),
+        ("yourls_plugin.csv", LinkFileFormat.YOURLS, ["ozh", "1a"]),
+        ("yourls_stats.json", LinkFileFormat.YOURLS, ["ozh", "1a"]),
+        ("shlink_web.csv", LinkFileFormat.SHLINK, ["abc12", "promo"]),
+        ("shlink_web_old.csv", LinkFileFormat.SHLINK, ["abc12"]),
+        ("shlink_api.json", LinkFileFormat.SHLINK, ["abc12", "later", "over"]),
+        ("kutt_api.json", LinkFileFormat.KUTT, ["spring", "vault", "spam"]),
     ],
 )
-def test_every_system_is_recognised_and_read(sample: str, kind: Kind, names: list[str]) -> None:
+def test_every_system_is_recognised_and_read(sample: str, kind: LinkFileFormat, names: list[str]) -> None:
     with (SAMPLES / sample).open("rb") as file:
-        rows = open_rows(file, NOW)
+        rows = open_link_file(file, NOW)
         found = good(list(rows))
 
     assert rows.kind is kind
@@ -62,7 +62,7 @@ def test_every_system_is_recognised_and_read(sample: str, kind: Kind, names: lis
 def test_a_yourls_table_without_a_heading_is_read_when_told_so() -> None:
     bare = (SAMPLES / "yourls_table.csv").read_text().split("\n", 1)[1]
 
-    assert [row.given for row in good(rows_of(bare, Kind.YOURLS))] == [
+    assert [row.given for row in good(rows_of(bare, LinkFileFormat.YOURLS))] == [
         row.given for row in good(rows_of((SAMPLES / "yourls_table.csv").read_bytes()))
     ]
     with pytest.raises(UnreadableFile, match="destination"):
@@ -121,13 +121,13 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 
 @given(_TEXT)
 def test_defusing_a_cell_can_always_be_undone(text: str) -> None:
-    assert restored(defused(text)) == text
-    assert defused(text)[:1] not in tuple("=+-@\t\r\n|%＝＋－＠")
+    assert unescape_formula(escape_formula(text)) == text
+    assert escape_formula(text)[:1] not in tuple("=+-@\t\r\n|%＝＋－＠")
 
 
-@pytest.mark.parametrize("form", list(Format))
+@pytest.mark.parametrize("form", list(LinkExportFormat))
 @given(_TEXT.filter(str.strip), _TEXT.filter(str.strip), st.booleans())
-def test_whatever_is_written_is_read_again(form: Format, title: str, notes: str, forward: bool) -> None:
+def test_whatever_is_written_is_read_again(form: LinkExportFormat, title: str, notes: str, forward: bool) -> None:
     record: dict[str, Any] = {
         "id": "123456789012345678", "code": "97qS0b7N2m", "names": ["a-1", "B_2"], "destination": "https://example.com/?a=1|2",
         "title": title, "notes": notes, "tags": ["Engineering Tools", "ä"], "status": "disabled", "visibility": "secure",
@@ -135,7 +135,7 @@ def test_whatever_is_written_is_read_again(form: Format, title: str, notes: str,
         "owners": ["a@b.c"], "clicks": 7,
     }  # fmt: skip
     assert tuple(record) == COLUMNS
-    writer = Writer(form)
+    writer = LinkExportWriter(form)
 
     rows = good(rows_of(writer.head() + writer.page([record]) + writer.page([record]) + writer.tail()))
 
@@ -244,7 +244,7 @@ def test_json_lines_that_are_none() -> None:
         '{"destination": "\\ud800"}',
         '{"destination": "' + "x" * 70_000 + '"}',
     ]
-    fine, broken, no_object, surrogate, long = rows_of("\n".join(lines), Kind.JSONL)
+    fine, broken, no_object, surrogate, long = rows_of("\n".join(lines), LinkFileFormat.JSONL)
 
     assert isinstance(fine, Candidate)
     assert "not JSON" in bad(broken).why
@@ -269,7 +269,7 @@ def test_files_that_are_none_of_ours_end_in_words(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"links": 5}', '{"links": {}}', "[1, 2]", '{"data": {"data": {"data": {}}}}'])
 def test_documents_without_links_have_none(text: str) -> None:
-    assert not [row for row in rows_of(text, Kind.JSON) if isinstance(row, Candidate)]
+    assert not [row for row in rows_of(text, LinkFileFormat.JSON) if isinstance(row, Candidate)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -283,9 +283,9 @@ def test_no_json_breaks_a_reader(value: Any) -> None:
         {"keyword": value, "url": value, "title": value},
         {"shorturl": value, "url": value},
     ):
-        for text, kind in ((json.dumps([record]), Kind.JSON), (json.dumps(record), Kind.JSONL)):
+        for text, kind in ((json.dumps([record]), LinkFileFormat.JSON), (json.dumps(record), LinkFileFormat.JSONL)):
             try:
-                rows_of(text, Kind.AUTO if "destination" not in record else kind)
+                rows_of(text, LinkFileFormat.AUTO if "destination" not in record else kind)
             except UnreadableFile:
                 continue
 
@@ -296,7 +296,7 @@ def test_nesting_costs_its_record_alone(depth: int) -> None:
     deep = "[" * depth + "]" * depth
     lines = [f'{{"destination": {deep}}}', f'{{"longUrl": 1, "tags": [{deep}]}}', deep, '{"destination": "https://example.com/"}']
 
-    *broken, good = rows_of("\n".join(lines), Kind.JSONL)
+    *broken, good = rows_of("\n".join(lines), LinkFileFormat.JSONL)
 
     assert isinstance(good, Candidate)
     assert len(broken) == 3
@@ -312,7 +312,7 @@ def test_a_record_across_the_pieces_a_file_is_read_in() -> None:
 
 
 def test_columns_that_mean_nothing_are_named() -> None:
-    rows = open_rows(io.BytesIO(b"destination,colour,clicks\nhttps://example.com/,red,5\n"), NOW)
+    rows = open_link_file(io.BytesIO(b"destination,colour,clicks\nhttps://example.com/,red,5\n"), NOW)
 
     assert good(list(rows))
     assert rows.unread == ["colour"]
@@ -320,6 +320,6 @@ def test_columns_that_mean_nothing_are_named() -> None:
 
 def test_a_system_that_did_not_write_the_file() -> None:
     with pytest.raises(UnreadableFile, match="not those of kutt"):
-        rows_of((SAMPLES / "yourls_table.csv").read_bytes(), Kind.KUTT)
+        rows_of((SAMPLES / "yourls_table.csv").read_bytes(), LinkFileFormat.KUTT)
     with pytest.raises(UnreadableFile, match="destination"):
-        rows_of((SAMPLES / "yourls_table.csv").read_bytes(), Kind.CSV)
+        rows_of((SAMPLES / "yourls_table.csv").read_bytes(), LinkFileFormat.CSV)

@@ -1,10 +1,11 @@
 """The calls for those who run the place."""
 
-from refract.admin.api import barred, lists, operations, people, reports
+from refract.admin.api import lists, operations, people, reports
+from refract.admin.api import people as api_people
 
 ROUTERS = (
     people.router,
-    barred.router,
+    api_people.barred_router,
     operations.audit_router,
     operations.jobs_router,
     operations.figures_router,

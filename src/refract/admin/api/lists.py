@@ -7,60 +7,62 @@ from fastapi import Query, Response
 from refract.admin import queries
 from refract.admin.schemas import AdminListPage
 from refract.core.errors import NothingToUndo
-from refract.core.page import Cursors, InvalidCursor
-from refract.core.schema import Id
-from refract.identity.actors import Admin
+from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.schemas import Id
+from refract.identity.dependencies import AdminCaller
 from refract.links.dependencies import Space
 from refract.lists import service
-from refract.lists.access import Who
-from refract.lists.creators import Visitor
-from refract.lists.edge import list_out
+from refract.lists.access import ListCaller
+from refract.lists.dependencies import build_list_out
+from refract.lists.draft_owners import ListClient
 from refract.lists.errors import ListNotFound
 from refract.lists.models import ListStatus
 from refract.lists.queries import AllListsFilter
 from refract.lists.schemas import ListOut
 from refract.names.errors import SlugTaken
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IdempotencyKeyHeader, LimitParam, Rt, api_router
 from refract.web.problems import problems
-from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
 
 router = api_router("/admin/lists", "admin")
 
 
 @router.get("", responses=problems(InvalidCursor))
 async def list_all_lists(
-    actor: Admin,  # noqa: ARG001 - it guards
+    actor: AdminCaller,  # noqa: ARG001 - it guards
     rt: Rt,
-    limit: Limit = PAGE,
-    cursor: Cursor = None,
+    limit: LimitParam = DEFAULT_PAGE_SIZE,
+    cursor: CursorParam = None,
     q: Annotated[str | None, Query(max_length=200, description="Words that occur in title, name or an entry's host.")] = None,
     anonymous: Annotated[bool | None, Query(description="Only lists without an owner, or only those with one.")] = None,
     status: Annotated[ListStatus | None, Query(description="Left out: both.")] = None,
     removed: Annotated[bool, Query(description="Those deleted in the last 24 hours, instead of live ones.")] = False,
 ) -> AdminListPage:
     """Everybody's lists, newest first."""
-    since = rt.clock.now() - service.UNDO_TIME if removed else None
+    since = rt.clock.now() - service.UNDO_WINDOW if removed else None
     asked = AllListsFilter(q, anonymous, status, since)
     async with rt.db.read() as session:
-        return await queries.page_of_lists(session, Cursors(rt.secret), asked, rt.settings.public_url, limit=limit, cursor=cursor)
+        return await queries.load_admin_lists_page(
+            session, CursorCodec(rt.secret), asked, rt.settings.public_url, limit=limit, cursor=cursor
+        )
 
 
 @router.delete("/{list_id}", status_code=204, responses=problems(ListNotFound))
-async def remove_list(list_id: Id, actor: Admin, rt: Rt) -> Response:
+async def remove_list(list_id: Id, actor: AdminCaller, rt: Rt) -> Response:
     """Take a list down: its page is gone at once, and its maker cannot bring it back. Undo within 24 hours."""
     async with rt.db.write() as session:
-        await service.delete_list(session, rt.ids, Who(actor.user.id, is_admin=True), list_id, rt.clock.now())
+        await service.delete_list(session, rt.ids, ListCaller(actor.user.id, is_admin=True), list_id, rt.clock.now())
     return Response(status_code=204)
 
 
 @router.post("/{list_id}/undo", responses=problems(ListNotFound, NothingToUndo, SlugTaken))
 async def restore_list(
     list_id: Id,
-    actor: Admin,
+    actor: AdminCaller,
     rt: Rt,
     space: Space,
-    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> ListOut:
     """Bring back a list that was deleted in the last 24 hours, by whomever."""
     async with rt.db.write() as session:
-        await service.undo_delete(session, space, Who(actor.user.id, is_admin=True), list_id)
-        return await list_out(session, rt, Visitor(actor, None, ""), list_id)
+        await service.undo_delete(session, space, ListCaller(actor.user.id, is_admin=True), list_id)
+        return await build_list_out(session, rt, ListClient(actor, None, ""), list_id)

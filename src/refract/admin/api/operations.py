@@ -6,20 +6,20 @@ from fastapi import Query
 
 from refract.admin import service
 from refract.admin.schemas import AuditOut, AuditPage, FiguresOut, JobOut, JobPage, QueueDepth
-from refract.analytics.figures import add_up
-from refract.core.page import Cursors, InvalidCursor
-from refract.core.schema import Id
+from refract.clicks.verify import reconcile
+from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.schemas import Id
 from refract.identity import audit
-from refract.identity.actors import Admin
+from refract.identity.dependencies import AdminCaller
 from refract.jobs import queries as jobs
 from refract.jobs.errors import JobNotDead, JobNotFound
 from refract.links import queries as links
 from refract.links.dependencies import who
 from refract.links.models import LinkState
-from refract.links.queries import LinkQuestion, OwnerFilter, Sort
-from refract.links.schemas import LinkPage
+from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
+from refract.links.schemas import LinksPage
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IdempotencyKeyHeader, LimitParam, Rt, api_router
 from refract.web.problems import problems
-from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
 
 audit_router = api_router("/admin/audit", "admin")
 jobs_router = api_router("/admin/jobs", "admin")
@@ -28,20 +28,20 @@ links_router = api_router("/admin/links", "admin")
 
 
 @audit_router.get("", responses=problems(InvalidCursor))
-async def read_audit_log(actor: Admin, rt: Rt, limit: Limit = PAGE, cursor: Cursor = None) -> AuditPage:  # noqa: ARG001 - it guards
+async def read_audit_log(actor: AdminCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None) -> AuditPage:  # noqa: ARG001 - it guards
     """Who did what, newest first; kept for 90 days."""
     async with rt.db.read() as session:
-        page = await audit.read_log(session, Cursors(rt.secret), limit=limit, cursor=cursor)
+        page = await audit.list_entries(session, CursorCodec(rt.secret), limit=limit, cursor=cursor)
     return AuditPage(items=[AuditOut.model_validate(one) for one in page.items], next_cursor=page.next_cursor)
 
 
 @jobs_router.get("", responses=problems(InvalidCursor))
-async def list_jobs(actor: Admin, rt: Rt, limit: Limit = PAGE, cursor: Cursor = None) -> JobPage:  # noqa: ARG001 - it guards
+async def list_jobs(actor: AdminCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None) -> JobPage:  # noqa: ARG001 - it guards
     """How full the queue is, and the jobs that wait for a person, the latest first."""
     async with rt.db.read() as session:
-        page = await jobs.dead_jobs(session, Cursors(rt.secret), cursor=cursor, limit=limit)
-        depth = await jobs.depth(session)
-        oldest = await jobs.oldest_due_seconds(session, rt)
+        page = await jobs.list_dead_jobs(session, CursorCodec(rt.secret), cursor=cursor, limit=limit)
+        depth = await jobs.count_open_jobs(session)
+        oldest = await jobs.get_oldest_due_seconds(session, rt)
     return JobPage(
         items=[JobOut.model_validate(one) for one in page.items],
         next_cursor=page.next_cursor,
@@ -51,7 +51,7 @@ async def list_jobs(actor: Admin, rt: Rt, limit: Limit = PAGE, cursor: Cursor = 
 
 
 @jobs_router.post("/{job_id}/retry", responses=problems(JobNotFound, JobNotDead))
-async def retry_job(job_id: Id, actor: Admin, rt: Rt, idempotency_key: IdempotencyKey = None) -> JobOut:  # noqa: ARG001 - read by the route class
+async def retry_job(job_id: Id, actor: AdminCaller, rt: Rt, idempotency_key: IdempotencyKeyHeader = None) -> JobOut:  # noqa: ARG001 - read by the route class
     """Give a dead job all its tries again, at once."""
     async with rt.db.write() as session:
         job = await service.retry_job(session, rt, actor.user, job_id)
@@ -59,24 +59,24 @@ async def retry_job(job_id: Id, actor: Admin, rt: Rt, idempotency_key: Idempoten
 
 
 @figures_router.get("")
-async def read_figures(actor: Admin, rt: Rt) -> FiguresOut:  # noqa: ARG001 - it guards
+async def read_figures(actor: AdminCaller, rt: Rt) -> FiguresOut:  # noqa: ARG001 - it guards
     """Whether the figures add up, by the spools that this node can see."""
-    return FiguresOut.model_validate(await add_up(rt))
+    return FiguresOut.model_validate(await reconcile(rt))
 
 
 @links_router.get("", responses=problems(InvalidCursor))
 async def list_all_links(
-    actor: Admin,
+    actor: AdminCaller,
     rt: Rt,
-    limit: Limit = PAGE,
-    cursor: Cursor = None,
+    limit: LimitParam = DEFAULT_PAGE_SIZE,
+    cursor: CursorParam = None,
     status: Annotated[LinkState | None, Query(description="As it is now; left out, everything but deleted links.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Words that name, title, notes or destination must contain.")] = None,
-    sort: Annotated[Sort, Query(description="What comes first.")] = Sort.CREATED,
-) -> LinkPage:
+    sort: Annotated[LinkSort, Query(description="What comes first.")] = LinkSort.CREATED,
+) -> LinksPage:
     """Everybody's links."""
-    asked, now = LinkQuestion(OwnerFilter.ALL, status, None, q, sort), rt.clock.now()
+    asked, now = LinkFilter(OwnerFilter.ALL, status, None, q, sort), rt.clock.now()
     async with rt.db.read() as session:
-        page = await links.page_of_links(session, Cursors(rt.secret), who(actor), asked, now, limit=limit, cursor=cursor)
-        cards = await links.cards_of(session, page.items)
-    return LinkPage(items=[card.shown(rt.settings.public_url, now) for card in cards], next_cursor=page.next_cursor)
+        page = await links.load_links_page(session, CursorCodec(rt.secret), who(actor), asked, now, limit=limit, cursor=cursor)
+        cards = await links.load_cards(session, page.items)
+    return LinksPage(items=[card.to_schema(rt.settings.public_url, now) for card in cards], next_cursor=page.next_cursor)

@@ -8,19 +8,19 @@ from refract.admin import moderation
 from refract.admin.moderation import ReportAction
 from refract.admin.schemas import ReportDecisionIn, ReportDecisionOut
 from refract.core.errors import InvalidStateTransition
-from refract.core.page import Cursors, InvalidCursor
-from refract.core.schema import Id
-from refract.identity.actors import Admin
+from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.schemas import Id
+from refract.identity.dependencies import AdminCaller
 from refract.identity.errors import LastAdministrator
 from refract.links.errors import LinkNotFound
-from refract.links.safety_errors import InvalidDomain
+from refract.links.safety.errors import InvalidDomain
 from refract.lists.errors import ListNotFound
 from refract.reports import queries
 from refract.reports.errors import ActionUnfit, ReportNotFound
 from refract.reports.models import ReportStatus
 from refract.reports.schemas import ReportGroupPage
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IdempotencyKeyHeader, LimitParam, Rt, api_router
 from refract.web.problems import problems
-from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
 
 router = api_router("/admin/reports", "admin")
 _REFUSALS = (
@@ -36,16 +36,16 @@ _REFUSALS = (
 
 @router.get("", responses=problems(InvalidCursor))
 async def list_reports(
-    actor: Admin,  # noqa: ARG001 - it guards
+    actor: AdminCaller,  # noqa: ARG001 - it guards
     rt: Rt,
-    limit: Limit = PAGE,
-    cursor: Cursor = None,
+    limit: LimitParam = DEFAULT_PAGE_SIZE,
+    cursor: CursorParam = None,
     status: Annotated[ReportStatus, Query(description="Closed ones are kept for 90 days by default.")] = ReportStatus.OPEN,
 ) -> ReportGroupPage:
     """Reports by target: open ones with the oldest first, closed ones with the latest first."""
     async with rt.db.read() as session:
-        page = await queries.page_of_reports(session, Cursors(rt.secret), status, limit=limit, cursor=cursor)
-        waiting = await queries.count_open(session)
+        page = await queries.load_reports_page(session, CursorCodec(rt.secret), status, limit=limit, cursor=cursor)
+        waiting = await queries.count_open_reports(session)
     return ReportGroupPage(items=list(page.items), next_cursor=page.next_cursor, open=waiting)
 
 
@@ -53,15 +53,15 @@ async def list_reports(
 async def decide_reports(
     report_id: Id,
     action: ReportAction,
-    actor: Admin,
+    actor: AdminCaller,
     rt: Rt,
-    wish: ReportDecisionIn | None = None,
-    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+    body: ReportDecisionIn | None = None,
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> ReportDecisionOut:
     """Act on the target of a report and close every report of it; `dismiss` only closes, `reopen` opens them again."""
-    domain = wish.domain if wish else None
+    domain = body.domain if body else None
     async with rt.db.write() as session:
-        done = await moderation.decide(session, rt, actor.user, report_id, action, domain)
+        done = await moderation.decide_report(session, rt, actor.user, report_id, action, domain)
     return ReportDecisionOut(
         id=done.report.id,
         kind="link" if done.report.kind == "link" else "list",

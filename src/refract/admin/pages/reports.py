@@ -9,14 +9,14 @@ from starlette.responses import RedirectResponse, Response
 from refract.admin import moderation
 from refract.admin.moderation import ReportAction
 from refract.core.errors import RefractError
-from refract.core.page import Cursors
-from refract.core.schema import Id
-from refract.identity.actors import Admin
-from refract.identity.rendering import respond, respond_part
+from refract.core.pagination import CursorCodec
+from refract.core.schemas import Id
+from refract.identity.dependencies import AdminCaller
+from refract.identity.responses import render_fragment, render_response
 from refract.reports import queries
 from refract.reports.models import ReportStatus
 from refract.web import flash
-from refract.web.toolkit import Cursor, Rt, page_router
+from refract.web.dependencies import CursorParam, Rt, page_router
 
 router = page_router()
 PER_PAGE = 25
@@ -25,15 +25,15 @@ PATH = "/app/admin/reports"
 
 @router.get(PATH)
 async def reports_page(
-    request: Request, actor: Admin, rt: Rt, cursor: Cursor = None, status: Annotated[str, Query(max_length=10)] = ""
+    request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None, status: Annotated[str, Query(max_length=10)] = ""
 ) -> Response:
     """What was reported, by target; and what was decided before."""
     chosen = ReportStatus.CLOSED if status == ReportStatus.CLOSED else ReportStatus.OPEN
     async with rt.db.read() as session:
-        page = await queries.page_of_reports(session, Cursors(rt.secret), chosen, limit=PER_PAGE, cursor=cursor)
-        waiting = await queries.count_open(session)
+        page = await queries.load_reports_page(session, CursorCodec(rt.secret), chosen, limit=PER_PAGE, cursor=cursor)
+        waiting = await queries.count_open_reports(session)
     kept = {"status": chosen.value} if chosen is ReportStatus.CLOSED else {}
-    return respond(
+    return render_response(
         request,
         actor,
         "admin/reports.html",
@@ -48,18 +48,18 @@ async def reports_page(
 
 
 @router.get(PATH + "/waiting")
-async def count_waiting(request: Request, actor: Admin, rt: Rt) -> Response:
+async def count_waiting(request: Request, actor: AdminCaller, rt: Rt) -> Response:
     """The number beside Admin, for pages that have nothing else to do with it."""
     async with rt.db.read() as session:
-        number = await queries.count_open(session)
-    return respond_part(request, actor, "admin/_open_reports.html", number=number)
+        number = await queries.count_open_reports(session)
+    return render_fragment(request, actor, "admin/_open_reports.html", number=number)
 
 
 @router.post(PATH + "/{report_id}/{action}")
-async def decide(
+async def decide_report(
     report_id: Id,
     action: ReportAction,
-    actor: Admin,
+    actor: AdminCaller,
     rt: Rt,
     domain: Annotated[str, Form(max_length=255)] = "",
 ) -> Response:
@@ -67,10 +67,10 @@ async def decide(
     response = RedirectResponse(PATH, 303)
     try:
         async with rt.db.write() as session:
-            done = await moderation.decide(session, rt, actor.user, report_id, action, domain.strip() or None)
-        flash.say(response, rt, done.said, undo=done.undo)
+            done = await moderation.decide_report(session, rt, actor.user, report_id, action, domain.strip() or None)
+        flash.add(response, rt, done.message, undo=done.undo)
     except RefractError as refused:
         if refused.status >= 500:
             raise
-        flash.say(response, rt, refused.message, kind="wrong")
+        flash.add(response, rt, refused.message, kind="wrong")
     return response

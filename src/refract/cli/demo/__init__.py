@@ -1,32 +1,37 @@
 """`refract demo`: a data directory that looks lived in, so that anybody can look around."""
 
 import asyncio
+import zlib
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
 
 from refract import migrations
-from refract.cli.common import command_settings
-from refract.cli.demo.clicks import fill_clicks
+from refract.analytics.generator import Traffic, Visit, visits
+from refract.cli.common import load_command_settings
 from refract.cli.demo.items import fill_items
-from refract.cli.demo.links import DAYS, fill_links
+from refract.cli.demo.links import DEFAULT_DAYS, fill_links
 from refract.cli.demo.lists import fill_lists
 from refract.cli.options import DataDir
+from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.rollups.compaction import close_hours
+from refract.clicks.spool.writer import SpoolWriter
 from refract.core.clock import ManualClock
-from refract.core.db import Database
+from refract.core.db.session import Database
 from refract.core.errors import Conflict
-from refract.core.ids import Snowflakes
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.core.secrets import load_secret
-from refract.core.settings import Settings
+from refract.core.settings.model import Settings
 from refract.identity.models import User, UserRole
-from refract.identity.people import ensure_owner, make_local_user
+from refract.identity.users import create_local_user, ensure_owner
 from refract.links import queries
-from refract.links.access import Who
+from refract.links.access import LinkCaller
 from refract.names.service import namespace_of
 
-PEOPLE = (("mira@example.com", "Mira Okafor"), ("jonas@example.com", "Jonas Lindqvist"))
+DEMO_USERS = (("mira@example.com", "Mira Okafor"), ("jonas@example.com", "Jonas Lindqvist"))
 
 
 class NotFresh(Conflict):
@@ -35,16 +40,16 @@ class NotFresh(Conflict):
 
 def demo(
     data_dir: DataDir = None,
-    days: Annotated[int, typer.Option("--days", min=7, max=365, help="How far back it reaches.")] = DAYS,
+    days: Annotated[int, typer.Option("--days", min=7, max=365, help="How far back it reaches.")] = DEFAULT_DAYS,
 ) -> None:
     """Fill a fresh data directory with links, lists, items, people, tags and clicks that look lived in."""
-    settings = command_settings(data_dir, creates=True)
-    made = asyncio.run(_fill(settings, days))
+    settings = load_command_settings(data_dir, creates=True)
+    made = asyncio.run(_fill_data(settings, days))
     typer.echo(f"{made} over {days} days in {settings.data_dir}.")
     typer.echo(f"Start it with: refract serve --data-dir {settings.data_dir}")
 
 
-async def _fill(settings: Settings, days: int) -> str:
+async def _fill_data(settings: Settings, days: int) -> str:
     """Everything is made by the program's own services, on a clock that walks through the past.
 
     The data directory is fresh, so nobody else makes ids, and those of the past can never meet one of the future: no lease is needed.
@@ -53,9 +58,9 @@ async def _fill(settings: Settings, days: int) -> str:
     db = Database(settings)
     try:
         await migrations.upgrade(db)
-        ids = Snowflakes(0, clock, wait=clock.advance)
+        ids = SnowflakeGenerator(0, clock, wait=clock.advance)
         rt = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings))
-        people = await _people(rt, settings)
+        people = await _create_users(rt, settings)
         space = namespace_of(rt)
         made = await fill_links(rt, clock, space, people, days)
         lists = await fill_lists(rt, clock, space, people[0])
@@ -67,10 +72,35 @@ async def _fill(settings: Settings, days: int) -> str:
         await db.close()
 
 
-async def _people(rt: Runtime, settings: Settings) -> list[User]:
+async def _create_users(rt: Runtime, settings: Settings) -> list[User]:
     async with rt.db.write() as session:
         owner, _ = await ensure_owner(session, rt)
-        if await queries.any_link(session, Who(owner.id, is_admin=True)):
+        if await queries.has_visible_link(session, LinkCaller(owner.id, is_admin=True)):
             raise NotFresh(place=settings.data_dir)
-        others = [await make_local_user(session, rt, email, subject=email, role=UserRole.USER, name=name) for email, name in PEOPLE]
+        others = [await create_local_user(session, rt, email, subject=email, role=UserRole.USER, name=name) for email, name in DEMO_USERS]
     return [owner, *others]
+
+
+# Clicks of the demo: believable visits since each link was made, stored by the same code that stores real ones.
+
+_CLICK_BATCH_SIZE = 256
+
+
+async def fill_clicks(rt: Runtime, made: Mapping[int, tuple[datetime, datetime, float]]) -> int:
+    """For each link when it was made, until when it worked, and how many people follow it on an ordinary day."""
+    every: list[Visit] = []
+    for link_id, (begin, end, daily) in made.items():
+        wanted = int(daily * max(1.0, (end - begin) / timedelta(days=1)))
+        if wanted and begin < end:
+            every += visits(Traffic([link_id], begin, end, wanted, seed=zlib.crc32(str(link_id).encode())))
+    every.sort(key=lambda visit: visit.time_ns)
+    spool = SpoolWriter(rt.settings.effective_spool_dir, node="demo")
+    try:
+        for start in range(0, len(every), _CLICK_BATCH_SIZE):
+            spool.append([visit.frame for visit in every[start : start + _CLICK_BATCH_SIZE]])
+    finally:
+        spool.close()
+    await Ingester(rt).apply_all()
+    while await close_hours(rt):
+        pass
+    return len(every)

@@ -4,18 +4,18 @@ from dataclasses import dataclass
 
 from refract.core.clock import ManualClock
 from refract.core.errors import RefractError
-from refract.core.net.metadata import Metadata
+from refract.core.net.metadata import PageMetadata
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.lists import addresses, service
-from refract.lists.access import Who
+from refract.lists.access import ListCaller
 from refract.lists.palettes import Palette
 from refract.lists.schemas import ListCreate
 from refract.names.service import Namespace
 
 
 @dataclass(frozen=True)
-class Sample:
+class SampleList:
     """One list, and what its pages say about themselves."""
 
     title: str
@@ -26,7 +26,7 @@ class Sample:
 
 
 SAMPLES = (
-    Sample(
+    SampleList(
         "Reading for new people",
         "Start at the top. An hour a day, and by Friday you know how we work.",
         "reading",
@@ -39,7 +39,7 @@ SAMPLES = (
             ("https://www.postgresql.org/docs/current/explicit-locking.html", "Explicit locking", "Read before you touch the queue."),
         ),
     ),
-    Sample(
+    SampleList(
         "Talks worth an evening",
         "Collected after the last three conferences.",
         "talks",
@@ -50,7 +50,7 @@ SAMPLES = (
             ("https://speakers.example.com/2026/keyboard", "Everything by keyboard", "Interfaces for people in a hurry."),
         ),
     ),
-    Sample(
+    SampleList(
         "Offsite: places to stay",
         "",
         "",
@@ -65,18 +65,18 @@ SAMPLES = (
 
 async def fill_lists(rt: Runtime, clock: ManualClock, space: Namespace, owner: User) -> int:
     """Made and published by the program's own services; what pages say about themselves is made up."""
-    who = Who(owner.id)
+    who = ListCaller(owner.id)
     for sample in SAMPLES:
-        found = await addresses.look_at(rt, [url for url, _, _ in sample.entries])
+        found = await addresses.check_addresses(rt, [url for url, _, _ in sample.entries])
         good = [one for one in found if not isinstance(one, RefractError)]
         async with rt.db.write() as session:
             new = ListCreate(title=sample.title, description=sample.about or None, palette=sample.palette)
             made = await service.create_list(session, space, who, new)
             entries = await service.add_entries(session, space, who, made.id, good)
             for entry, (_, title, about) in zip(entries, sample.entries, strict=True):
-                await service.fill_entry(session, entry.id, Metadata(title=title, description=about or None), clock.now())
+                await service.fill_entry(session, entry.id, PageMetadata(title=title, description=about or None), clock.now())
             if sample.slug:
-                await service.wish_slug(session, space, who, made.id, sample.slug)
-                await service.publish(session, space, who, made.id)
+                await service.set_draft_slug(session, space, who, made.id, sample.slug)
+                await service.publish_list(session, space, who, made.id)
         clock.advance(60)
     return len(SAMPLES)

@@ -4,33 +4,33 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
-    WELL = "well"
-    MIND = "mind"
+class FindingStatus(StrEnum):
+    OK = "well"
+    WARNING = "mind"
     """It works, and one day it may not."""
-    WRONG = "wrong"
+    ERROR = "wrong"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One thing that was looked at."""
 
     subject: str
-    verdict: Verdict
-    sentence: str
+    status: FindingStatus
+    message: str
     remedy: str = ""
 
     def as_json(self) -> dict[str, str]:
-        return {"subject": self.subject, "verdict": self.verdict, "sentence": self.sentence, "remedy": self.remedy}
+        return {"subject": self.subject, "verdict": self.status, "sentence": self.message, "remedy": self.remedy}
 
 
-def well(subject: str, sentence: str) -> Finding:
-    return Finding(subject, Verdict.WELL, sentence)
+def report_ok(subject: str, sentence: str) -> DoctorFinding:
+    return DoctorFinding(subject, FindingStatus.OK, sentence)
 
 
-def mind(subject: str, sentence: str, remedy: str) -> Finding:
-    return Finding(subject, Verdict.MIND, sentence, remedy)
+def report_warning(subject: str, sentence: str, remedy: str) -> DoctorFinding:
+    return DoctorFinding(subject, FindingStatus.WARNING, sentence, remedy)
 
 
-def wrong(subject: str, sentence: str, remedy: str) -> Finding:
-    return Finding(subject, Verdict.WRONG, sentence, remedy)
+def report_error(subject: str, sentence: str, remedy: str) -> DoctorFinding:
+    return DoctorFinding(subject, FindingStatus.ERROR, sentence, remedy)

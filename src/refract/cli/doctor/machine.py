@@ -8,80 +8,80 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from refract.analytics.node_metrics import BACKED_UP_ROLES, last_backup
-from refract.analytics.spool_reader import Position, has_ingester, pending, spools, what_was_set_aside
-from refract.cli.doctor.findings import Finding, mind, well, wrong
-from refract.core.settings import Settings
+from refract.cli.doctor.findings import DoctorFinding, report_error, report_ok, report_warning
+from refract.clicks.spool.reader import SpoolPosition, count_pending, has_ingester, list_quarantined, list_spools
+from refract.core.settings.model import Settings
+from refract.server.metrics import BACKED_UP_ROLES, get_last_backup
 
-LITTLE = 1 << 30
-TOO_LITTLE = 100 << 20
-FEW_FILES = 4096
-FEW_INODES = 0.03
-OLD_SPOOL_BYTES = 256 << 20
-OLD_BACKUP_HOURS = 36
+LOW_FREE_BYTES = 1 << 30
+MIN_FREE_BYTES = 100 << 20
+MIN_OPEN_FILES = 4096
+MIN_FREE_INODE_SHARE = 0.03
+MAX_SPOOL_BYTES = 256 << 20
+MAX_BACKUP_AGE_HOURS = 36
 
 
-def look(settings: Settings) -> list[Finding]:
-    found = list(_directory("data directory", settings.data_dir, "REFRACT_DATA_DIR"))
+def check_machine(settings: Settings) -> list[DoctorFinding]:
+    found = list(_check_directory("data directory", settings.data_dir, "REFRACT_DATA_DIR"))
     if settings.role != "worker":
-        found += _directory("spool", settings.effective_spool_dir, "REFRACT_SPOOL_DIR")
+        found += _check_directory("spool", settings.effective_spool_dir, "REFRACT_SPOOL_DIR")
     if settings.role in BACKED_UP_ROLES:
-        found += _archive(settings)
-        found += _backup(settings)
-    return [*found, *_clicks(settings), *_open_files()]
+        found += _check_archive(settings)
+        found += _check_backup(settings)
+    return [*found, *_check_clicks(settings), *_check_open_files()]
 
 
-def _archive(settings: Settings) -> Iterator[Finding]:
+def _check_archive(settings: Settings) -> Iterator[DoctorFinding]:
     directory = settings.effective_archive_dir
     if settings.archive_dir is not None and not directory.is_dir():
-        yield wrong("archive", f"{directory} does not exist.", "Mount or make it, or correct REFRACT_ARCHIVE_DIR.")
+        yield report_error("archive", f"{directory} does not exist.", "Mount or make it, or correct REFRACT_ARCHIVE_DIR.")
         return
     if settings.archive_dir is None and settings.role != "all":
-        yield mind(
+        yield report_warning(
             "archive",
             f"Archived clicks of this {settings.role} node lie in its own data directory, {directory}.",
             "Set REFRACT_ARCHIVE_DIR to one directory that all web and worker nodes share.",
         )
-    yield from _directory("archive", directory, "REFRACT_ARCHIVE_DIR")
+    yield from _check_directory("archive", directory, "REFRACT_ARCHIVE_DIR")
 
 
-def _backup(settings: Settings) -> Iterator[Finding]:
-    at = last_backup(settings)
+def _check_backup(settings: Settings) -> Iterator[DoctorFinding]:
+    at = get_last_backup(settings)
     if not at:
-        yield mind("backup", "There has never been one.", "refract backup FILE, every night (docs/how-to/backups.md).")
+        yield report_warning("backup", "There has never been one.", "refract backup FILE, every night (docs/how-to/backups.md).")
         return
     hours = (time.time() - at) / 3600
-    if hours > OLD_BACKUP_HOURS:
-        yield mind("backup", f"The last good one is {hours / 24:.1f} days old.", "Look why: journalctl -u refract-backup.")
+    if hours > MAX_BACKUP_AGE_HOURS:
+        yield report_warning("backup", f"The last good one is {hours / 24:.1f} days old.", "Look why: journalctl -u refract-backup.")
     else:
-        yield well("backup", f"The last good one is {hours:.0f} hours old.")
+        yield report_ok("backup", f"The last good one is {hours:.0f} hours old.")
 
 
-def _directory(subject: str, path: Path, variable: str) -> Iterator[Finding]:
+def _check_directory(subject: str, path: Path, variable: str) -> Iterator[DoctorFinding]:
     there = next((one for one in (path, *path.absolute().parents) if one.exists()), Path("/"))
     if there.is_file():
-        yield wrong(subject, f"{there} is a file, not a directory.", f"Correct {variable}.")
+        yield report_error(subject, f"{there} is a file, not a directory.", f"Correct {variable}.")
         return
-    if not _writable(there):
-        yield wrong(subject, f"{there} cannot be written to by this user.", f"Give this user the right to, or correct {variable}.")
+    if not _is_writable(there):
+        yield report_error(subject, f"{there} cannot be written to by this user.", f"Give this user the right to, or correct {variable}.")
         return
     if path.exists() and path.stat().st_mode & 0o077:
-        yield mind(subject, f"{path} can be read by others on this machine.", f"chmod 700 {path}")
+        yield report_warning(subject, f"{path} can be read by others on this machine.", f"chmod 700 {path}")
     inodes = os.statvfs(there)
-    if inodes.f_files and inodes.f_favail / inodes.f_files < FEW_INODES:
-        yield wrong(subject, f"{there} has {inodes.f_favail:,} of {inodes.f_files:,} inodes left.", "Remove small files.")
+    if inodes.f_files and inodes.f_favail / inodes.f_files < MIN_FREE_INODE_SHARE:
+        yield report_error(subject, f"{there} has {inodes.f_favail:,} of {inodes.f_files:,} inodes left.", "Remove small files.")
         return
     free = shutil.disk_usage(there).free
     sentence = f"{path} has {free / (1 << 30):.1f} GiB of room."
-    if free < TOO_LITTLE:
-        yield wrong(subject, sentence, "Make room: clicks that find none are not kept, and changes are refused.")
-    elif free < LITTLE:
-        yield mind(subject, sentence, "Make room before it is full.")
+    if free < MIN_FREE_BYTES:
+        yield report_error(subject, sentence, "Make room: clicks that find none are not kept, and changes are refused.")
+    elif free < LOW_FREE_BYTES:
+        yield report_warning(subject, sentence, "Make room before it is full.")
     else:
-        yield well(subject, sentence)
+        yield report_ok(subject, sentence)
 
 
-def _writable(path: Path) -> bool:
+def _is_writable(path: Path) -> bool:
     """Tried, since a right on paper is none on a disk that is read-only."""
     try:
         with tempfile.TemporaryFile(dir=path):
@@ -90,36 +90,38 @@ def _writable(path: Path) -> bool:
         return False
 
 
-def _clicks(settings: Settings) -> Iterator[Finding]:
+def _check_clicks(settings: Settings) -> Iterator[DoctorFinding]:
     root = settings.effective_spool_dir
-    waiting = sum(pending(spool, Position()).bytes for spool in spools(root))
+    waiting = sum(count_pending(spool, SpoolPosition()).bytes for spool in list_spools(root))
     serving = has_ingester(root)
     if settings.role == "redirect" and settings.redis_url is None and not serving:
-        yield wrong(
+        yield report_error(
             "clicks",
             f"Nobody would store the clicks that this node writes to {root}.",
             "Set REFRACT_REDIS_URL, or start a worker with the same REFRACT_SPOOL_DIR.",
         )
-    elif waiting > OLD_SPOOL_BYTES:
-        yield mind("clicks", f"{waiting / (1 << 20):.0f} MiB of clicks lie in {root}.", "Look at the log of the process that stores them.")
+    elif waiting > MAX_SPOOL_BYTES:
+        yield report_warning(
+            "clicks", f"{waiting / (1 << 20):.0f} MiB of clicks lie in {root}.", "Look at the log of the process that stores them."
+        )
     else:
         who = "and somebody stores them" if serving else "and no server is running here"
-        yield well("clicks", f"{waiting / 1024:.0f} KiB of clicks lie in the spool, {who}.")
-    if aside := what_was_set_aside(root):
-        yield mind(
+        yield report_ok("clicks", f"{waiting / 1024:.0f} KiB of clicks lie in the spool, {who}.")
+    if aside := list_quarantined(root):
+        yield report_warning(
             "clicks",
             f"{len(aside)} files hold clicks that could not be read, such as {aside[0]}.",
             "Look at the disk, then: refract verify --acknowledge (docs/how-to/backups.md).",
         )
 
 
-def _open_files() -> Iterator[Finding]:
+def _check_open_files() -> Iterator[DoctorFinding]:
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most < FEW_FILES:
-        yield mind(
+    if most < MIN_OPEN_FILES:
+        yield report_warning(
             "open files",
             f"This user may have {most} files open, and every visitor takes one.",
             "Raise it: LimitNOFILE=65536 in a systemd unit.",
         )
     else:
-        yield well("open files", f"{most} may be open.")
+        yield report_ok("open files", f"{most} may be open.")

@@ -2,16 +2,17 @@
 
 import typer
 
-from refract.cli.library import decide, look
+from refract.cli.library import browse
+from refract.cli.library import review as library_review
 
 app = typer.Typer(
     help="The library: find what you keep, and decide about what waits. `refract save` puts something in.", no_args_is_help=True
 )
-app.command("list")(look.list_items)
-app.command("search")(look.search)
-app.command("show")(look.show)
-app.command("review")(look.review)
-app.command("confirm")(decide.confirm)
-app.command("discard")(decide.discard)
-app.command("retry")(decide.retry)
-app.command("undo")(decide.undo)
+app.command("list")(browse.list_library)
+app.command("search")(browse.search)
+app.command("show")(browse.show)
+app.command("review")(browse.review)
+app.command("confirm")(library_review.confirm)
+app.command("discard")(library_review.discard)
+app.command("retry")(library_review.retry)
+app.command("undo")(library_review.undo)

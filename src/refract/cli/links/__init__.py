@@ -2,21 +2,22 @@
 
 import typer
 
-from refract.cli.links import change, life, look, names, owners
+from refract.cli.links import browse, lifecycle
+from refract.cli.links import edit as links_edit
 
 app = typer.Typer(
     help="Links: look at them and change them. A link is meant by its name, its code, its id or its short URL.", no_args_is_help=True
 )
-app.command("list")(look.list_links)
-app.command("show")(look.show)
-app.command("resolve")(look.resolve)
-app.command("history")(look.history)
-app.command("edit")(change.edit)
-app.command("revert")(change.revert)
-app.command("disable")(life.disable)
-app.command("enable")(life.enable)
-app.command("renew")(life.renew)
-app.command("delete")(life.delete)
-app.command("undo")(life.undo)
-app.add_typer(names.app, name="names")
-app.add_typer(owners.app, name="owners")
+app.command("list")(browse.list_links)
+app.command("show")(browse.show)
+app.command("resolve")(browse.resolve)
+app.command("history")(browse.history)
+app.command("edit")(links_edit.edit)
+app.command("revert")(links_edit.revert)
+app.command("disable")(lifecycle.disable)
+app.command("enable")(lifecycle.enable)
+app.command("renew")(lifecycle.renew)
+app.command("delete")(lifecycle.delete)
+app.command("undo")(lifecycle.undo)
+app.add_typer(links_edit.names_app, name="names")
+app.add_typer(links_edit.owners_app, name="owners")

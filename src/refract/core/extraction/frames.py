@@ -4,21 +4,21 @@ import json
 import struct
 from typing import Any
 
-QUESTION = struct.Struct("!II")
+REQUEST_HEADER = struct.Struct("!II")
 """Lengths of the JSON that names the task, and of the body behind it."""
 
-ANSWER = struct.Struct("!BI")
+RESPONSE_HEADER = struct.Struct("!BI")
 """What follows (`PIECE`, `DONE`, `REFUSED`, `FAILED`), and its length."""
 
-PIECE, DONE, REFUSED, FAILED = range(4)
-MAX_PIECE = 256 * 1024
+CHUNK, DONE, REFUSED, FAILED = range(4)
+MAX_CHUNK_BYTES = 256 * 1024
 """Bytes of one piece: what the server's loop handles in one go."""
 
 
-def pack_question(body: bytes, named: dict[str, Any]) -> bytes:
+def pack_request(body: bytes, named: dict[str, Any]) -> bytes:
     head = json.dumps(named).encode()
-    return QUESTION.pack(len(head), len(body)) + head + body
+    return REQUEST_HEADER.pack(len(head), len(body)) + head + body
 
 
-def pack_answer(kind: int, content: bytes = b"") -> bytes:
-    return ANSWER.pack(kind, len(content)) + content
+def pack_response(kind: int, content: bytes = b"") -> bytes:
+    return RESPONSE_HEADER.pack(kind, len(content)) + content

@@ -11,7 +11,8 @@ from typing import Any
 import structlog
 
 import refract
-from refract.core.extraction.frames import ANSWER, DONE, FAILED, MAX_PIECE, PIECE, REFUSED, pack_question
+from refract.core.extraction.fair_semaphore import FairSemaphore
+from refract.core.extraction.frames import CHUNK, DONE, FAILED, MAX_CHUNK_BYTES, REFUSED, RESPONSE_HEADER, pack_request
 from refract.core.extraction.tasks import (
     ExtractionCrashed,
     ExtractionError,
@@ -21,16 +22,15 @@ from refract.core.extraction.tasks import (
     TaskFailed,
     TaskRefused,
 )
-from refract.core.extraction.turns import FairTurns
 from refract.core.runtime import Runtime
 
-MAX_WAITING = 32
+MAX_WAITING_PER_OWNER = 32
 """Tasks that one person, or one network of strangers, may have waiting in a process."""
 
-STRANGERS = "strangers"
+ANONYMOUS_OWNER = "strangers"
 """The owner of work that belongs to no account: strangers share one place in the queue."""
 
-MAX_TASKS = 1_000
+MAX_TASKS_PER_PROCESS = 1_000
 """Tasks after which an extraction process is replaced, whatever its libraries have kept by then."""
 
 
@@ -41,15 +41,15 @@ class ExtractionPool:
     """
 
     def __init__(self, rt: Runtime) -> None:
-        self._turns = FairTurns(rt.settings.extraction_processes, MAX_WAITING)
-        self._idle: list[_Child] = []
-        self._children: set[_Child] = set()
+        self._semaphore = FairSemaphore(rt.settings.extraction_processes, MAX_WAITING_PER_OWNER)
+        self._idle: list[_WorkerProcess] = []
+        self._workers: set[_WorkerProcess] = set()
         self._log = structlog.get_logger("refract.extraction")
         tasks = rt.metrics.counter("refract_extraction_tasks", "Tasks of the extraction processes", ("kind", "outcome"))
         waiting = rt.metrics.gauge("refract_extraction_waiting", "Tasks that wait for an extraction process")
         processes = rt.metrics.gauge("refract_extraction_processes", "Extraction processes that run")
-        waiting.set_function(lambda: self._turns.waiting)
-        processes.set_function(lambda: len(self._children))
+        waiting.set_function(lambda: self._semaphore.waiting_count)
+        processes.set_function(lambda: len(self._workers))
         self._count = tasks.labels
 
     async def run(self, task: ExtractionTask, body: bytes = b"", *, owner: str, **arguments: Any) -> list[bytes]:
@@ -60,7 +60,7 @@ class ExtractionPool:
         """
         outcome = "cancelled"
         try:
-            async with self._turns.turn(owner, slow=task.slow):
+            async with self._semaphore.acquire(owner, slow=task.slow):
                 pieces = await self._run(task, body, arguments)
             outcome = "done"
         except ExtractionError as exc:
@@ -72,15 +72,15 @@ class ExtractionPool:
 
     async def close(self) -> None:
         """End all processes."""
-        for child in list(self._children):
-            await self._end(child)
+        for child in list(self._workers):
+            await self._end_worker(child)
 
     async def _run(self, task: ExtractionTask, body: bytes, arguments: dict[str, Any]) -> list[bytes]:
-        child = self._take_idle() or await self._start()
+        child = self._take_idle() or await self._start_worker()
         healthy = False
         try:
             async with asyncio.timeout(task.wall_seconds):
-                pieces = await child.ask(task, body, arguments)
+                pieces = await child.run_task(task, body, arguments)
             healthy = True
         except (TaskRefused, TaskFailed):
             healthy = True
@@ -90,47 +90,47 @@ class ExtractionPool:
         except (OSError, asyncio.IncompleteReadError, ValueError) as exc:
             raise ExtractionCrashed from exc
         finally:
-            if healthy and child.tasks < MAX_TASKS:
+            if healthy and child.tasks < MAX_TASKS_PER_PROCESS:
                 self._idle.append(child)
             else:
-                await asyncio.shield(self._end(child))
+                await asyncio.shield(self._end_worker(child))
         return pieces
 
-    def _take_idle(self) -> "_Child | None":
+    def _take_idle(self) -> "_WorkerProcess | None":
         while self._idle:
             child = self._idle.pop()
-            if child.alive:
+            if child.is_alive:
                 return child
-            self._children.discard(child)
+            self._workers.discard(child)
         return None
 
-    async def _start(self) -> "_Child":
-        child = _Child(
+    async def _start_worker(self) -> "_WorkerProcess":
+        child = _WorkerProcess(
             await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-P",
                 "-m",
-                "refract.core.extraction.child",
+                "refract.core.extraction.worker",
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,  # parsers write about what they read there
                 env={"PYTHONPATH": str(Path(refract.__file__).parents[1]), "PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"},
                 start_new_session=True,  # an interrupt on the terminal is for the server, which ends its children
-                limit=2 * MAX_PIECE,
+                limit=2 * MAX_CHUNK_BYTES,
             )
         )
-        self._children.add(child)
+        self._workers.add(child)
         return child
 
-    async def _end(self, child: "_Child") -> None:
-        self._children.discard(child)
+    async def _end_worker(self, child: "_WorkerProcess") -> None:
+        self._workers.discard(child)
         with contextlib.suppress(ValueError):
             self._idle.remove(child)
-        code = await child.end()
+        code = await child.kill()
         self._log.info("extraction_process_ended", tasks=child.tasks, exit_code=code)
 
 
-class _Child:
+class _WorkerProcess:
     """One extraction process."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -138,30 +138,30 @@ class _Child:
         self.tasks = 0
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return self._process.returncode is None
 
-    async def ask(self, task: ExtractionTask, body: bytes, arguments: dict[str, Any]) -> list[bytes]:
+    async def run_task(self, task: ExtractionTask, body: bytes, arguments: dict[str, Any]) -> list[bytes]:
         self.tasks += 1
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise OSError
-        stdin.write(pack_question(body, {"function": task.function, "cpu_seconds": task.cpu_seconds, "arguments": arguments}))
+        stdin.write(pack_request(body, {"function": task.function, "cpu_seconds": task.cpu_seconds, "arguments": arguments}))
         await stdin.drain()
         pieces: list[bytes] = []
         size = 0
         while True:
-            kind, length = ANSWER.unpack(await stdout.readexactly(ANSWER.size))
+            kind, length = RESPONSE_HEADER.unpack(await stdout.readexactly(RESPONSE_HEADER.size))
             size += length
-            if length > MAX_PIECE or size > task.max_output:
+            if length > MAX_CHUNK_BYTES or size > task.max_output:
                 raise OutputTooLarge
             content = await stdout.readexactly(length)
-            if kind != PIECE:
-                _check_end(kind, content)
+            if kind != CHUNK:
+                _raise_worker_error(kind, content)
                 return pieces
             pieces.append(content)
 
-    async def end(self) -> int:
+    async def kill(self) -> int:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         code = await self._process.wait()
@@ -171,7 +171,7 @@ class _Child:
         return code
 
 
-def _check_end(kind: int, content: bytes) -> None:
+def _raise_worker_error(kind: int, content: bytes) -> None:
     """Raise what the child reports, if it reports an error."""
     if kind == REFUSED:
         details = json.loads(content)

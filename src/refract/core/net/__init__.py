@@ -5,7 +5,7 @@ body: decoding within limits · charset: bytes → text · fetch: redirects, tim
 head: title and meta elements of a page · metadata: what a page says of itself, read in an extraction process
 """
 
-from refract.core.net.addresses import Address, Guard, is_public
+from refract.core.net.addresses import AddressGuard, IpAddress, is_public
 from refract.core.net.errors import (
     BadAnswer,
     BadStatus,
@@ -17,24 +17,24 @@ from refract.core.net.errors import (
     TooManyRedirects,
     Unreachable,
 )
-from refract.core.net.fetch import ANYTHING, PAGES, Fetcher, Page
-from refract.core.net.limits import Limits
-from refract.core.net.names import Resolver, resolve_by_system
+from refract.core.net.fetcher import ANY_TYPE, HTML_TYPES, FetchedPage, PageFetcher
+from refract.core.net.limits import FetchLimits
+from refract.core.net.resolver import HostResolver, resolve_by_system
 
 __all__ = [
-    "ANYTHING",
-    "PAGES",
-    "Address",
+    "ANY_TYPE",
+    "HTML_TYPES",
+    "AddressGuard",
     "BadAnswer",
     "BadStatus",
     "FetchError",
-    "Fetcher",
-    "Guard",
-    "Limits",
+    "FetchLimits",
+    "FetchedPage",
+    "HostResolver",
+    "IpAddress",
     "NotAPage",
-    "Page",
+    "PageFetcher",
     "RefusedAddress",
-    "Resolver",
     "TimedOut",
     "TooLarge",
     "TooManyRedirects",

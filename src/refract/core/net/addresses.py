@@ -6,8 +6,8 @@
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
-Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
+IpAddress = IPv4Address | IPv6Address
+IpNetwork = IPv4Network | IPv6Network
 
 _V4_SPECIAL = tuple(
     IPv4Network(text)
@@ -49,35 +49,35 @@ _V4_INSIDE = (
 )
 
 
-def unwrap(address: Address) -> Address:
+def unwrap_ipv4(address: IpAddress) -> IpAddress:
     """The IPv4 address that a connection would really go to, where there is one inside."""
     if isinstance(address, IPv6Address) and any(address in network for network in _V4_INSIDE):
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address
 
 
-def is_public(address: Address) -> bool:
+def is_public(address: IpAddress) -> bool:
     """Whether anybody on the internet could reach this address as well."""
     if isinstance(address, IPv6Address) and address.scope_id:
         return False
-    address = unwrap(address)
+    address = unwrap_ipv4(address)
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _V4_SPECIAL)
     return address in _V6_UNICAST and not any(address in network for network in _V6_SPECIAL)
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class AddressGuard:
     """Public addresses on a few ports; and, on any port, the networks that the operator opened.
 
     Who opens a network knows its services, and those that are not on the usual ports are the reason to open it.
     """
 
-    allow: tuple[Network, ...] = ()
+    allow: tuple[IpNetwork, ...] = ()
     ports: frozenset[int] = frozenset((80, 443))
 
-    def permits(self, address: Address, port: int) -> bool:
-        inner = unwrap(address)
+    def is_allowed(self, address: IpAddress, port: int) -> bool:
+        inner = unwrap_ipv4(address)
         if any(address in network or inner in network for network in self.allow):
             return True
         return port in self.ports and is_public(address)

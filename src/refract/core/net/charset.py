@@ -48,25 +48,25 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codec
 _META = re.compile(rb"<meta[^>]{0,512}?charset\s{0,8}=\s{0,8}[\"']?\s{0,8}([a-z0-9_-]{1,40})", re.IGNORECASE)
 
 
-def decode(body: bytes, declared: str | None, *, whole: bool = True) -> str:
+def decode_html(body: bytes, declared: str | None, *, whole: bool = True) -> str:
     """Never fails: what cannot be read becomes U+FFFD. `whole` is false for a page cut off, maybe within a character."""
     for mark, codec in _MARKS:
         if body.startswith(mark):
-            return _decode(body.removeprefix(mark), codec, whole)
-    stated = _BY_LABEL.get((declared or "").strip().lower()) or _stated_inside(body)
+            return _decode_as(body.removeprefix(mark), codec, whole)
+    stated = _BY_LABEL.get((declared or "").strip().lower()) or _find_meta_charset(body)
     if stated:
-        return _decode(body, stated, whole)
+        return _decode_as(body, stated, whole)
     try:
         return codecs.getincrementaldecoder("utf-8")("strict").decode(body, whole)
     except UnicodeDecodeError:
-        return _decode(body, "cp1252", whole)
+        return _decode_as(body, "cp1252", whole)
 
 
-def _decode(body: bytes, codec: str, whole: bool) -> str:
+def _decode_as(body: bytes, codec: str, whole: bool) -> str:
     return codecs.getincrementaldecoder(codec)("replace").decode(body, whole)
 
 
-def _stated_inside(body: bytes) -> str | None:
+def _find_meta_charset(body: bytes) -> str | None:
     found = _META.search(body[:1024])
     codec = _BY_LABEL.get(found[1].decode("ascii").lower()) if found else None
     return "utf-8" if codec and codec.startswith("utf-16") else codec  # a page whose meta tag can be read is not UTF-16

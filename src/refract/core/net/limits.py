@@ -7,7 +7,7 @@ MIB = 1024 * KIB
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FetchLimits:
     """Sizes in bytes, times in seconds. The time for the whole fetch is an argument of `fetch`."""
 
     connect: float = 3.0

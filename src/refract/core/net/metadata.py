@@ -8,18 +8,20 @@ from dataclasses import asdict, dataclass
 
 from refract.core.extraction.pool import ExtractionPool
 from refract.core.extraction.tasks import ExtractionBusy, ExtractionError, ExtractionTask, TaskRefused
-from refract.core.net.charset import decode
+from refract.core.net.charset import decode_html
 from refract.core.net.errors import FetchError
-from refract.core.net.fetch import Fetcher, Page
-from refract.core.net.head import PageTooDeep, TooManyAttributes, read_head
+from refract.core.net.fetcher import FetchedPage, PageFetcher
+from refract.core.net.html_head import PageTooDeep, TooManyAttributes, parse_head
 
 MAX_TITLE = 200
 MAX_DESCRIPTION = 500
 MAX_IMAGE = 2048
-MAX_FETCHED = 512 * 1024
+MAX_FETCHED_BYTES = 512 * 1024
 """Bytes of a page that are fetched for its head. Large sites have half a megabyte of script in theirs."""
 
-READ_METADATA = ExtractionTask("metadata", "refract.core.net.metadata:read_page", cpu_seconds=2, wall_seconds=20.0, max_output=64 * 1024)
+READ_METADATA_TASK = ExtractionTask(
+    "metadata", "refract.core.net.metadata:read_page", cpu_seconds=2, wall_seconds=20.0, max_output=64 * 1024
+)
 _BLANKS = re.compile(r"\s+")
 _JOINERS = "\u200c\u200d"  # invisible, but they make emoji and many scripts what they are
 
@@ -35,7 +37,7 @@ class UnreadablePage(FetchError):
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class PageMetadata:
     """What a page says of itself, as text that can be kept."""
 
     title: str | None = None
@@ -43,50 +45,52 @@ class Metadata:
     image: str | None = None
 
 
-async def fetch_metadata(fetcher: Fetcher, pool: ExtractionPool, url: str, *, owner: str, budget: float) -> Metadata:
+async def fetch_metadata(fetcher: PageFetcher, pool: ExtractionPool, url: str, *, owner: str, budget: float) -> PageMetadata:
     """Fetch the beginning of a page and return its metadata; raises `FetchError`."""
-    page = await fetcher.fetch(url, budget=budget, enough=MAX_FETCHED)
+    page = await fetcher.fetch(url, budget=budget, truncate_at=MAX_FETCHED_BYTES)
     try:
-        pieces = await pool.run(READ_METADATA, page.body, owner=owner, url=page.url, charset=page.charset, whole=not page.truncated)
+        pieces = await pool.run(READ_METADATA_TASK, page.body, owner=owner, url=page.url, charset=page.charset, whole=not page.truncated)
     except ExtractionError as exc:
         raise UnreadablePage(f"{url}: {exc.outcome}", again=isinstance(exc, ExtractionBusy)) from exc
-    return Metadata(**json.loads(b"".join(pieces)))
+    return PageMetadata(**json.loads(b"".join(pieces)))
 
 
-def read_page(body: bytes, *, url: str, charset: str | None, whole: bool) -> bytes:
+def extract_page_metadata(body: bytes, *, url: str, charset: str | None, whole: bool) -> bytes:
     """Return the metadata of a page as JSON. Runs in the extraction process."""
-    page = Page(url, 200, {}, b"")
+    page = FetchedPage(url, 200, {}, b"")
 
     def join(reference: str) -> str | None:
         try:
-            return page.join(reference)
+            return page.resolve_url(reference)
         except FetchError:
             return None
 
     try:
-        found = read_metadata(decode(body, charset, whole=whole), join)
+        found = parse_metadata(decode_html(body, charset, whole=whole), join)
     except (PageTooDeep, TooManyAttributes) as exc:
         raise TaskRefused(type(exc).__name__) from exc
     return json.dumps(asdict(found)).encode()
 
 
-def read_metadata(html: str, join: Callable[[str], str | None]) -> Metadata:
+def parse_metadata(html: str, join: Callable[[str], str | None]) -> PageMetadata:
     """Read the head of a page. `join` makes a reference whole, or returns None where it leads nowhere.
 
     What the page offers for previews goes before its plain title.
     """
-    head = read_head(html)
+    head = parse_head(html)
     offered: dict[str, str] = {}
-    for name, content in _named(head.metas):
+    for name, content in _iter_named_metas(head.metas):
         offered.setdefault(name, content)
     title = offered.get("og:title") or head.title or offered.get("twitter:title")
     description = offered.get("og:description") or offered.get("description") or offered.get("twitter:description")
     picture = offered.get("og:image") or offered.get("og:image:url") or offered.get("twitter:image")
     image = join(picture.strip()) if picture else None
-    return Metadata(tidy(title, MAX_TITLE), tidy(description, MAX_DESCRIPTION), image if image and len(image) <= MAX_IMAGE else None)
+    return PageMetadata(
+        clean_line(title, MAX_TITLE), clean_line(description, MAX_DESCRIPTION), image if image and len(image) <= MAX_IMAGE else None
+    )
 
 
-def _named(metas: list[dict[str, str]]) -> Iterator[tuple[str, str]]:
+def _iter_named_metas(metas: list[dict[str, str]]) -> Iterator[tuple[str, str]]:
     for attributes in metas:
         name = (attributes.get("property") or attributes.get("name") or "").strip().lower()
         content = attributes.get("content", "")
@@ -94,7 +98,7 @@ def _named(metas: list[dict[str, str]]) -> Iterator[tuple[str, str]]:
             yield name, content
 
 
-def tidy(text: str | None, most: int) -> str | None:
+def clean_line(text: str | None, most: int) -> str | None:
     """One line without invisible signs, cut at a word where it is too long; None for nothing."""
     if text is None:
         return None

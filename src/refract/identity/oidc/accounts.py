@@ -1,25 +1,29 @@
 """Our row about a person whom a provider vouches for. What it claims about them is untrusted text."""
 
+import asyncio
+import contextvars
 import unicodedata
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from refract.core.db import ReadSession, WriteSession
-from refract.core.issuers import Issuer
+from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
+from refract.core.settings.issuers import Issuer
 from refract.core.urls import BadUrl, parse_web_url
 from refract.identity import audit, tombstones
-from refract.identity.errors import AccountSuspended, LastAdministrator, NotInvited
-from refract.identity.leaving import keep_an_administrator
-from refract.identity.models import Plan, User, UserRole, UserStatus
+from refract.identity.account_deletion import require_other_administrator
+from refract.identity.errors import AccountRefused, AccountSuspended, LastAdministrator, NotInvited
+from refract.identity.models import User, UserPlan, UserRole, UserStatus
+from refract.identity.oidc import tokens
+from refract.identity.oidc.providers import OidcProvider, OidcProviders
 from refract.identity.oidc.tokens import Claims
-from refract.identity.people import fold_email
+from refract.identity.users import fold_email
 
-MOST_NAME = 100
-MOST_EMAIL = 255
-MOST_URL = 2048
+MAX_NAME_LENGTH = 100
+MAX_EMAIL_LENGTH = 255
+MAX_URL_LENGTH = 2048
 
 
 async def find_account(session: ReadSession, issuer: Issuer, subject: str) -> User | None:
@@ -32,26 +36,26 @@ async def sync_account(session: WriteSession, rt: Runtime, issuer: Issuer, claim
     Nobody is ever found by an address: two providers may claim the same one, and not every provider checks.
     Raises `AccountBarred` for somebody whose account was deleted here, until an administrator allows them.
     """
-    email, verified = _email(claims)
+    email, verified = _get_email(claims)
     if not _is_invited(issuer, email, verified=verified):
         raise NotInvited
     user = await find_account(session, issuer, claims["sub"])
     if user is None:
-        await tombstones.check(session, rt, issuer.url, claims["sub"])
-        user = await _make(session, rt, issuer, claims["sub"])
+        await tombstones.check_not_barred(session, rt, issuer.url, claims["sub"])
+        user = await _create_account(session, rt, issuer, claims["sub"])
     if user.status != UserStatus.ACTIVE:
         raise AccountSuspended
     if "email" in claims:
         user.email, user.email_folded, user.email_verified = email, fold_email(email), verified
-    user.display_name = _name(claims) or user.display_name
-    user.avatar_url = user.avatar_url or _picture(claims)
+    user.display_name = _get_name(claims) or user.display_name
+    user.avatar_url = user.avatar_url or _get_picture(claims)
     user.last_sync_at = rt.clock.now()
-    await _follow_setting(session, rt, issuer, user)
+    await _sync_admin_role(session, rt, issuer, user)
     await session.flush()
     return user
 
 
-async def _make(session: WriteSession, rt: Runtime, issuer: Issuer, subject: str) -> User:
+async def _create_account(session: WriteSession, rt: Runtime, issuer: Issuer, subject: str) -> User:
     now = rt.clock.now()
     user = User(
         id=rt.ids.next_id(),
@@ -62,7 +66,7 @@ async def _make(session: WriteSession, rt: Runtime, issuer: Issuer, subject: str
         email_verified=False,
         display_name="",
         preferences={},
-        plan=Plan.FREE,
+        plan=UserPlan.FREE,
         role=UserRole.USER,
         status=UserStatus.ACTIVE,
         created_at=now,
@@ -73,13 +77,13 @@ async def _make(session: WriteSession, rt: Runtime, issuer: Issuer, subject: str
             session.add(user)
     except IntegrityError:  # they came through two doors at once
         return (await session.scalars(select(User).where(User.issuer == issuer.url, User.subject == subject))).one()
-    await audit.note(session, rt, "account.made", actor=user)
+    await audit.record_event(session, rt, "account.made", actor=user)
     return user
 
 
 def is_still_invited(issuer: Issuer, user: User, claims: Claims) -> bool:
     """Return whether a known account may come in, by the address that a token names or else by the one we know."""
-    email, verified = _email(claims) if "email" in claims else (user.email, user.email_verified)
+    email, verified = _get_email(claims) if "email" in claims else (user.email, user.email_verified)
     return _is_invited(issuer, email, verified=verified)
 
 
@@ -88,7 +92,7 @@ def _is_invited(issuer: Issuer, email: str, *, verified: bool) -> bool:
     return not domains or (verified and email.rpartition("@")[2].casefold() in domains)
 
 
-async def _follow_setting(session: WriteSession, rt: Runtime, issuer: Issuer, user: User) -> None:
+async def _sync_admin_role(session: WriteSession, rt: Runtime, issuer: Issuer, user: User) -> None:
     """Give the role to those whom `ADMINS` names, and take it from those whom it named before.
 
     A role that was given by hand stays, and so does the last administrator's.
@@ -99,45 +103,91 @@ async def _follow_setting(session: WriteSession, rt: Runtime, issuer: Issuer, us
         return
     if not named:
         try:
-            await keep_an_administrator(session, user)
+            await require_other_administrator(session, user)
         except LastAdministrator:
             return
     user.role, user.admin_by_setting = (UserRole.ADMIN, True) if named else (UserRole.USER, None)
-    await audit.note(session, rt, "role.changed", actor=user, target=str(user.id), detail=f"{user.role}, by setting")
+    await audit.record_event(session, rt, "role.changed", actor=user, target=str(user.id), detail=f"{user.role}, by setting")
 
 
-def _email(claims: Claims) -> tuple[str, bool]:
+def _get_email(claims: Claims) -> tuple[str, bool]:
     """The address and whether the provider vouches for it: by `true`, not by a text that says so."""
-    email = plain(claims.get("email"), MOST_EMAIL + 1)
+    email = clean_claim(claims.get("email"), MAX_EMAIL_LENGTH + 1)
     local, _, domain = email.rpartition("@")
-    if not local or not domain or len(email) > MOST_EMAIL or any(character.isspace() for character in email):
+    if not local or not domain or len(email) > MAX_EMAIL_LENGTH or any(character.isspace() for character in email):
         return "", False
     return email, claims.get("email_verified") is True
 
 
-def _name(claims: Claims) -> str:
-    parts = (plain(claims.get(name), MOST_NAME) for name in ("given_name", "family_name"))
-    return plain(claims.get("name"), MOST_NAME) or " ".join(part for part in parts if part)[:MOST_NAME] or _handle(claims)
+def _get_name(claims: Claims) -> str:
+    parts = (clean_claim(claims.get(name), MAX_NAME_LENGTH) for name in ("given_name", "family_name"))
+    return (
+        clean_claim(claims.get("name"), MAX_NAME_LENGTH)
+        or " ".join(part for part in parts if part)[:MAX_NAME_LENGTH]
+        or _get_handle(claims)
+    )
 
 
-def _handle(claims: Claims) -> str:
-    return plain(claims.get("preferred_username"), MOST_NAME)
+def _get_handle(claims: Claims) -> str:
+    return clean_claim(claims.get("preferred_username"), MAX_NAME_LENGTH)
 
 
-def _picture(claims: Claims) -> str | None:
+def _get_picture(claims: Claims) -> str | None:
     address = claims.get("picture")
-    if not isinstance(address, str) or len(address) > MOST_URL:
+    if not isinstance(address, str) or len(address) > MAX_URL_LENGTH:
         return None
     try:
         href = parse_web_url(address).href
     except BadUrl:
         return None
-    return href if len(href) <= MOST_URL else None
+    return href if len(href) <= MAX_URL_LENGTH else None
 
 
-def plain(text: Any, most: int) -> str:
+def clean_claim(text: Any, most: int) -> str:
     """A claim as one line: no control or formatting characters, which could turn a name round or hide a part of it."""
     if not isinstance(text, str):
         return ""
     kept = "".join(one if not unicodedata.category(one).startswith("C") else " " for one in unicodedata.normalize("NFC", text[: most * 4]))
     return " ".join(kept.split())[:most]
+
+
+# A provider's access token on the API: checked here, with keys that we know already.
+
+
+async def user_from_bearer_token(rt: Runtime, text: str) -> User | None:
+    """The active person whom a token stands for; None when it is not good for anything.
+
+    The account is asked of the database each time: who is suspended or deleted is refused at once, everywhere.
+    """
+    try:
+        token = tokens.parse_token(text)
+        provider = rt.singleton(OidcProviders).find_by_issuer(token.issuer)
+        if provider is None:
+            return None
+        subject = await _verify_token(rt, provider, token)
+    except tokens.TokenRefused:
+        return None
+    async with rt.db.read() as session:
+        user = await find_account(session, provider.issuer, subject)
+    if user is None and rt.settings.role != "redirect":  # which may only read
+        # In a context of its own: the request's own transaction begins later, when it is known whose it is.
+        user = await asyncio.create_task(_provision_user(rt, provider, token.claims), context=contextvars.Context())
+    if user is None or user.status != UserStatus.ACTIVE or not is_still_invited(provider.issuer, user, token.claims):
+        return None
+    return user
+
+
+async def _verify_token(rt: Runtime, provider: OidcProvider, token: tokens.UnverifiedToken) -> str:
+    algorithm = token.check_algorithm(provider.issuer.algorithms)
+    subject = tokens.check_access_token(token, provider.issuer, rt.clock.now().timestamp(), origins=(rt.settings.public_url,))
+    tokens.check_signature(token, await provider.find_signing_key(token, algorithm), algorithm)
+    return subject
+
+
+async def _provision_user(rt: Runtime, provider: OidcProvider, claims: tokens.Claims) -> User | None:
+    """Somebody whom we have not met: the provider let them in, so they have an account from now on."""
+    try:
+        async with rt.db.write() as session:
+            return await sync_account(session, rt, provider.issuer, claims)
+    except AccountRefused:
+        return None

@@ -9,20 +9,22 @@ import binascii
 import json
 import secrets
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
-from refract.identity.errors import IssuerUnavailable, SignInFailed
+from refract.identity import audit, sessions
+from refract.identity.errors import IssuerUnavailable, LogoutRefused, SignInFailed
 from refract.identity.oidc import tokens
-from refract.identity.oidc.documents import Discovery, DocumentRefused, Provider
+from refract.identity.oidc.providers import DiscoveryDocument, DocumentRefused, OidcProvider
 
-MINUTES = 10
+ATTEMPT_MINUTES = 10
 MAX_SID_LENGTH = 255
 _SIGNATURE = 16
-_LONGEST_CODE = 4096
-NOT_HERE = "it was not begun in this browser, or begun a second time."
+_MAX_CODE_LENGTH = 4096
+NOT_BEGUN_HERE = "it was not begun in this browser, or begun a second time."
 _REFUSALS = {
     "access_denied": "it was cancelled, or not allowed, at the provider.",
     "login_required": "the provider wants you to sign in there first.",
@@ -31,7 +33,7 @@ _REFUSALS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SignInAttempt:
     """A sign-in that has begun."""
 
     provider: str
@@ -40,10 +42,10 @@ class Attempt:
 
     def seal(self, secret: Secret) -> str:
         message = json.dumps([self.provider, self.until, self.seed]).encode()
-        return _text(secret.sign("oidc", message, size=_SIGNATURE) + message)
+        return _encode_base64url(secret.sign("oidc", message, size=_SIGNATURE) + message)
 
     @classmethod
-    def unseal(cls, secret: Secret, value: str) -> "Attempt | None":
+    def unseal(cls, secret: Secret, value: str) -> "SignInAttempt | None":
         try:
             raw = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
         except (binascii.Error, ValueError):
@@ -53,12 +55,12 @@ class Attempt:
             return None
         return cls(*json.loads(message))
 
-    def derived(self, secret: Secret, purpose: str) -> str:
-        return _text(secret.sign(f"oidc-{purpose}", f"{self.provider}\n{self.seed}".encode(), size=32))
+    def derive(self, secret: Secret, purpose: str) -> str:
+        return _encode_base64url(secret.sign(f"oidc-{purpose}", f"{self.provider}\n{self.seed}".encode(), size=32))
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallbackParams:
     """What the provider sent the browser back with."""
 
     code: str | None
@@ -68,11 +70,11 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class SignedIn:
+class CompletedSignIn:
     """A sign-in that came to its end at the provider."""
 
     claims: tokens.Claims
-    attempt: Attempt
+    attempt: SignInAttempt
 
     @property
     def sid(self) -> str | None:
@@ -81,52 +83,52 @@ class SignedIn:
         return sid if isinstance(sid, str) and 0 < len(sid) <= MAX_SID_LENGTH else None
 
 
-def callback_url(rt: Runtime, provider: Provider) -> str:
+def build_callback_url(rt: Runtime, provider: OidcProvider) -> str:
     """One address for each provider, so that the answer of one can never pass for the answer of another."""
     return f"{rt.settings.public_url}/auth/oidc/{provider.name}/callback"
 
 
-async def begin(rt: Runtime, provider: Provider) -> tuple[str, str]:
+async def begin_sign_in(rt: Runtime, provider: OidcProvider) -> tuple[str, str]:
     """Where to send the browser, and the cookie it takes along."""
-    facts = await provider.facts()
-    attempt = Attempt(provider.name, int(rt.clock.now().timestamp()) + MINUTES * 60, secrets.token_urlsafe(32))
-    verifier = attempt.derived(rt.secret, "verifier")
+    facts = await provider.get_metadata()
+    attempt = SignInAttempt(provider.name, int(rt.clock.now().timestamp()) + ATTEMPT_MINUTES * 60, secrets.token_urlsafe(32))
+    verifier = attempt.derive(rt.secret, "verifier")
     question = {
         "response_type": "code",
         "client_id": provider.issuer.client_id,
-        "redirect_uri": callback_url(rt, provider),
+        "redirect_uri": build_callback_url(rt, provider),
         "scope": provider.issuer.scopes,
-        "state": attempt.derived(rt.secret, "state"),
-        "nonce": attempt.derived(rt.secret, "nonce"),
-        "code_challenge": tokens.sha256(verifier),
+        "state": attempt.derive(rt.secret, "state"),
+        "nonce": attempt.derive(rt.secret, "nonce"),
+        "code_challenge": tokens.compute_pkce_challenge(verifier),
         "code_challenge_method": "S256",
     }
-    return _with_query(facts.discovery.authorization_endpoint, question), attempt.seal(rt.secret)
+    return _add_query(facts.discovery.authorization_endpoint, question), attempt.seal(rt.secret)
 
 
-async def finish(rt: Runtime, provider: Provider, answer: Answer, cookie: str | None) -> "SignedIn":
+async def finish_sign_in(rt: Runtime, provider: OidcProvider, answer: CallbackParams, cookie: str | None) -> "CompletedSignIn":
     """Return who signed in, by the provider's word for it. Raises `SignInFailed` with a reason for people.
 
     The caller spends the attempt in the transaction that begins the session, so that it counts once.
     """
-    attempt = Attempt.unseal(rt.secret, cookie or "")
+    attempt = SignInAttempt.unseal(rt.secret, cookie or "")
     if attempt is None or attempt.provider != provider.name:
-        raise SignInFailed(why=NOT_HERE)
+        raise SignInFailed(why=NOT_BEGUN_HERE)
     if attempt.until <= rt.clock.now().timestamp():
         raise SignInFailed(why="it took too long.")
-    if not secrets.compare_digest(attempt.derived(rt.secret, "state").encode(), (answer.state or "").encode()):
-        raise SignInFailed(why=NOT_HERE)
-    discovery = (await provider.facts()).discovery
+    if not secrets.compare_digest(attempt.derive(rt.secret, "state").encode(), (answer.state or "").encode()):
+        raise SignInFailed(why=NOT_BEGUN_HERE)
+    discovery = (await provider.get_metadata()).discovery
     _check_sender(discovery, answer)
     if answer.error is not None:
         raise SignInFailed(why=_REFUSALS.get(answer.error, "the provider refused it."))
-    if not answer.code or len(answer.code) > _LONGEST_CODE:
+    if not answer.code or len(answer.code) > _MAX_CODE_LENGTH:
         raise SignInFailed(why="the provider's answer is incomplete.")
-    told = await _redeem(rt, provider, discovery, answer.code, attempt.derived(rt.secret, "verifier"))
-    return SignedIn(await _identity(rt, provider, discovery, told, attempt.derived(rt.secret, "nonce")), attempt)
+    told = await _redeem_code(rt, provider, discovery, answer.code, attempt.derive(rt.secret, "verifier"))
+    return CompletedSignIn(await _verify_identity(rt, provider, discovery, told, attempt.derive(rt.secret, "nonce")), attempt)
 
 
-def sign_out_url(rt: Runtime, provider: Provider, discovery: Discovery) -> str | None:
+def build_sign_out_url(rt: Runtime, provider: OidcProvider, discovery: DiscoveryDocument) -> str | None:
     """Where the provider ends its own session; None where it offers no such address.
 
     No ID token is kept to send along: it would be personal data at rest for the sake of one question less.
@@ -134,19 +136,19 @@ def sign_out_url(rt: Runtime, provider: Provider, discovery: Discovery) -> str |
     if discovery.end_session_endpoint is None:
         return None
     back = {"client_id": provider.issuer.client_id, "post_logout_redirect_uri": f"{rt.settings.public_url}/auth/signed-out"}
-    return _with_query(discovery.end_session_endpoint, back)
+    return _add_query(discovery.end_session_endpoint, back)
 
 
-def _check_sender(discovery: Discovery, answer: Answer) -> None:
+def _check_sender(discovery: DiscoveryDocument, answer: CallbackParams) -> None:
     """Providers that name themselves in their answer must do so, and rightly (RFC 9207)."""
     promised = discovery.authorization_response_iss_parameter_supported
     if answer.issuer != discovery.issuer and (promised or answer.issuer is not None):
         raise SignInFailed(why="the answer came from another provider.")
 
 
-async def _redeem(rt: Runtime, provider: Provider, discovery: Discovery, code: str, verifier: str) -> dict[str, Any]:
+async def _redeem_code(rt: Runtime, provider: OidcProvider, discovery: DiscoveryDocument, code: str, verifier: str) -> dict[str, Any]:
     """The code for tokens."""
-    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": callback_url(rt, provider), "code_verifier": verifier}
+    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": build_callback_url(rt, provider), "code_verifier": verifier}
     secret, client = provider.issuer.secret, provider.issuer.client_id
     options: dict[str, Any] = {}
     if secret is None:
@@ -157,35 +159,37 @@ async def _redeem(rt: Runtime, provider: Provider, discovery: Discovery, code: s
     else:
         form |= {"client_id": client, "client_secret": secret}
     try:
-        told = await provider.ask("POST", discovery.token_endpoint, data=form, **options)
+        told = await provider.request_json("POST", discovery.token_endpoint, data=form, **options)
     except DocumentRefused as wrong:
         if str(wrong).startswith("status 4"):
             raise SignInFailed(why="the provider did not accept its own code, or our client.") from wrong
-        raise IssuerUnavailable(name=provider.issuer.shown_name) from wrong
+        raise IssuerUnavailable(name=provider.issuer.display_name) from wrong
     if not isinstance(told, dict) or not isinstance(told.get("id_token"), str):
         raise SignInFailed(why="the provider's answer is incomplete.")
     return told
 
 
-async def _identity(rt: Runtime, provider: Provider, discovery: Discovery, told: dict[str, Any], nonce: str) -> tokens.Claims:
+async def _verify_identity(
+    rt: Runtime, provider: OidcProvider, discovery: DiscoveryDocument, told: dict[str, Any], nonce: str
+) -> tokens.Claims:
     access = told.get("access_token")
     access = access if isinstance(access, str) else None
     try:
-        token = tokens.read(told["id_token"])
-        algorithm = token.algorithm(provider.issuer.algorithms)
-        tokens.check_signature(token, await provider.key_for(token, algorithm), algorithm)
+        token = tokens.parse_token(told["id_token"])
+        algorithm = token.check_algorithm(provider.issuer.algorithms)
+        tokens.check_signature(token, await provider.find_signing_key(token, algorithm), algorithm)
         tokens.check_id_token(token, provider.issuer, rt.clock.now().timestamp(), nonce=nonce, access_token=access)
     except tokens.TokenRefused as wrong:
         raise SignInFailed(why="the provider's word about you could not be trusted.") from wrong
     if "email" in token.claims or access is None or discovery.userinfo_endpoint is None:
         return token.claims
-    return token.claims | await _more(provider, discovery.userinfo_endpoint, access, token.claims["sub"])
+    return token.claims | await _fetch_userinfo(provider, discovery.userinfo_endpoint, access, token.claims["sub"])
 
 
-async def _more(provider: Provider, address: str, access_token: str, subject: str) -> tokens.Claims:
+async def _fetch_userinfo(provider: OidcProvider, address: str, access_token: str, subject: str) -> tokens.Claims:
     """Name and address, where the ID token has only the subject. A sign-in does not fail for want of them."""
     try:
-        told = await provider.ask("GET", address, headers={"Authorization": f"Bearer {access_token}"})
+        told = await provider.request_json("GET", address, headers={"Authorization": f"Bearer {access_token}"})
     except DocumentRefused:
         return {}
     if not isinstance(told, dict) or told.get("sub") != subject:
@@ -194,9 +198,36 @@ async def _more(provider: Provider, address: str, access_token: str, subject: st
     return {name: told[name] for name in profile if name in told}
 
 
-def _with_query(address: str, members: dict[str, str]) -> str:
+def _add_query(address: str, members: dict[str, str]) -> str:
     return f"{address}{'&' if '?' in address else '?'}{urlencode(members)}"
 
 
-def _text(raw: bytes) -> str:
+def _encode_base64url(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+# Back-channel logout: a provider tells us, server to server, that a session of its own is over.
+
+_LOGOUT_TOKEN_RETENTION = timedelta(seconds=tokens.MAX_LOGOUT_TOKEN_AGE_SECONDS + tokens.CLOCK_SKEW_SECONDS)
+
+
+async def handle_backchannel_logout(rt: Runtime, provider: OidcProvider, text: str) -> int:
+    """End the sessions that a logout token names, on every node; return how many. Raises `LogoutRefused`.
+
+    Nodes ask the database for the session with each request, and every second for live streams.
+    """
+    try:
+        token = tokens.parse_token(text)
+        algorithm = token.check_algorithm(provider.issuer.algorithms)
+        logout = tokens.check_logout_token(token, provider.issuer, rt.clock.now().timestamp())
+        tokens.check_signature(token, await provider.find_signing_key(token, algorithm), algorithm)
+    except tokens.TokenRefused as exc:
+        raise LogoutRefused(why=str(exc)) from exc
+    url = provider.issuer.url
+    async with rt.db.write() as session:
+        if not await sessions.spend_token(session, f"{url}\n{logout.token_id}", until=rt.clock.now() + _LOGOUT_TOKEN_RETENTION):
+            raise LogoutRefused(why="sent before")
+        ended = await sessions.end_provider_sessions(session, url, subject=logout.subject, sid=logout.sid)
+        if ended:
+            await audit.record_event(session, rt, "sessions.ended", detail=f"{ended} by {provider.name}, back-channel")
+    return ended

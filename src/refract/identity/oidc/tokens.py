@@ -18,13 +18,13 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
-from refract.core.issuers import Issuer
+from refract.core.settings.issuers import Issuer
 
-LONGEST = 16 * 1024
-SKEW_SECONDS = 60
-MOST_AUDIENCES = 50
+MAX_TOKEN_LENGTH = 16 * 1024
+CLOCK_SKEW_SECONDS = 60
+MAX_AUDIENCES = 50
 _PART = re.compile(rb"[A-Za-z0-9_-]+")
-_ONE_CURVE = {"EdDSA": "Ed25519"}
+_SINGLE_CURVE = {"EdDSA": "Ed25519"}
 """The older name stands for two curves (RFC 8037), the newer ones for one each (RFC 9864). Under either name we take Ed25519 alone."""
 _FAMILY = {"RS": ("RSA", ""), "PS": ("RSA", ""), "ES256": ("EC", "P-256"), "ES384": ("EC", "P-384"), "ES512": ("EC", "P-521")}
 _KEYS: dict[str, type[RSAKey | ECKey | OKPKey]] = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey}
@@ -34,10 +34,10 @@ _ACCESS_TOKEN_MARKS = ("scope", "scp", "client_id", "cid")
 """What access tokens of the plain type `JWT` say and ID tokens do not: what was granted, or to which client."""
 _LOGOUT_TYPES = ("jwt", "logout+jwt", "application/logout+jwt")
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
-LOGOUT_SECONDS = 300
+MAX_LOGOUT_TOKEN_AGE_SECONDS = 300
 """How old a logout token may be. Providers send them at once; replays are remembered for as long."""
 _ID_TOKEN_MARKS = ("nonce", "at_hash", "c_hash", "s_hash")
-_LEAST_RSA_BITS = 2048
+_MIN_RSA_BITS = 2048
 
 Claims = dict[str, Any]
 
@@ -47,7 +47,7 @@ class TokenRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Unproven:
+class UnverifiedToken:
     """A token as it was sent. Until its signature is checked, this is what a stranger says."""
 
     text: str
@@ -68,37 +68,37 @@ class Unproven:
             raise TokenRefused("the key id is not text")
         return key_id
 
-    def algorithm(self, allowed: Collection[str]) -> str:
+    def check_algorithm(self, allowed: Collection[str]) -> str:
         named = self.header.get("alg")
         if not isinstance(named, str) or named not in allowed:
             raise TokenRefused("algorithm not allowed")
         return named
 
 
-def looks_like_token(text: str) -> bool:
+def is_token_shaped(text: str) -> bool:
     """Whether this could be a JSON web token, as opposed to one of our own keys."""
     return text.startswith("ey") and text.count(".") == 2
 
 
-def read(text: str) -> Unproven:
+def parse_token(text: str) -> UnverifiedToken:
     """Take a token apart, strictly: one spelling only, no member twice, nothing that would change how it is checked."""
-    if len(text) > LONGEST or not text.isascii():
+    if len(text) > MAX_TOKEN_LENGTH or not text.isascii():
         raise TokenRefused("too long, or not ASCII")
     parts = text.encode().split(b".")
     if len(parts) != 3:
         raise TokenRefused("not three parts")
-    header, claims = _object(parts[0]), _object(parts[1])
-    _decoded(parts[2])
+    header, claims = _parse_object(parts[0]), _parse_object(parts[1])
+    _decode_part(parts[2])
     if brought := [name for name in _OWN_KEYS if name in header]:
         raise TokenRefused(f"the header brings its own key: {brought[0]}")
     if "crit" in header or "b64" in header or "zip" in header:
         raise TokenRefused("the header asks for what we do not do")
-    return Unproven(text, header, claims)
+    return UnverifiedToken(text, header, claims)
 
 
-def _object(part: bytes) -> Claims:
+def _parse_object(part: bytes) -> Claims:
     try:
-        value = json.loads(_decoded(part).decode(), object_pairs_hook=_no_member_twice, parse_constant=_no_constant)
+        value = json.loads(_decode_part(part).decode(), object_pairs_hook=_reject_duplicate_members, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as wrong:
         raise TokenRefused("a part is not JSON") from wrong
     if not isinstance(value, dict):
@@ -106,7 +106,7 @@ def _object(part: bytes) -> Claims:
     return value
 
 
-def _decoded(part: bytes) -> bytes:
+def _decode_part(part: bytes) -> bytes:
     if not _PART.fullmatch(part):
         raise TokenRefused("a part is not base64url")
     try:
@@ -118,54 +118,54 @@ def _decoded(part: bytes) -> bytes:
     return raw
 
 
-def _no_member_twice(pairs: list[tuple[str, Any]]) -> Claims:
+def _reject_duplicate_members(pairs: list[tuple[str, Any]]) -> Claims:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise TokenRefused("a member stands twice")
     return found
 
 
-def _no_constant(name: str) -> None:
+def _reject_constant(name: str) -> None:
     raise TokenRefused(f"{name} is not a value")
 
 
 # -- keys
 
 
-def key_for(keys: Sequence[Mapping[str, Any]], key_id: str | None, algorithm: str) -> Mapping[str, Any] | None:
+def select_key(keys: Sequence[Mapping[str, Any]], key_id: str | None, algorithm: str) -> Mapping[str, Any] | None:
     """The published key that may have signed: the one with this id, or the only one there is for the algorithm."""
-    fitting = [key for key in keys if _may_sign(key, algorithm) and (key_id is None or key.get("kid") == key_id)]
+    fitting = [key for key in keys if _can_sign(key, algorithm) and (key_id is None or key.get("kid") == key_id)]
     return fitting[0] if len(fitting) == 1 or (fitting and key_id is not None) else None
 
 
-def _may_sign(key: Mapping[str, Any], algorithm: str) -> bool:
+def _can_sign(key: Mapping[str, Any], algorithm: str) -> bool:
     kind, curve = _FAMILY.get(algorithm) or _FAMILY.get(algorithm[:2]) or ("OKP", "Ed25519")
     operations = key.get("key_ops")
     return (
         key.get("kty") == kind
         and (not curve or key.get("crv") == curve)
         and key.get("use") in (None, "sig")
-        and (key.get("alg") is None or _same(key["alg"]) == _same(algorithm))
+        and (key.get("alg") is None or _normalize_algorithm(key["alg"]) == _normalize_algorithm(algorithm))
         and (operations is None or (isinstance(operations, list) and "verify" in operations))
     )
 
 
-def _same(algorithm: object) -> object:
-    return _ONE_CURVE.get(algorithm, algorithm) if isinstance(algorithm, str) else None
+def _normalize_algorithm(algorithm: object) -> object:
+    return _SINGLE_CURVE.get(algorithm, algorithm) if isinstance(algorithm, str) else None
 
 
-def check_signature(token: Unproven, key: Mapping[str, Any], algorithm: str) -> None:
+def check_signature(token: UnverifiedToken, key: Mapping[str, Any], algorithm: str) -> None:
     """The signature is by this key, with this algorithm."""
-    name = _ONE_CURVE.get(algorithm, algorithm)
+    name = _SINGLE_CURVE.get(algorithm, algorithm)
     signed, _, signature = token.text.encode().rpartition(b".")
     public = {name: value for name, value in key.items() if name in ("kty", "n", "e", "crv", "x", "y")}
     try:
         loaded = _KEYS[str(key["kty"])].import_key(public)
-        if isinstance(loaded, RSAKey) and loaded.public_key.key_size < _LEAST_RSA_BITS:
+        if isinstance(loaded, RSAKey) and loaded.public_key.key_size < _MIN_RSA_BITS:
             raise TokenRefused("the key is too short")
         checking = jws.JWSRegistry(algorithms=[name]).get_alg(name)
         checking.check_key(loaded)
-        good = checking.verify(signed, _decoded(signature), loaded)
+        good = checking.verify(signed, _decode_part(signature), loaded)
     except (JoseError, ValueError, TypeError, KeyError) as wrong:
         raise TokenRefused("the signature is not the issuer's") from wrong
     if not good:
@@ -175,7 +175,7 @@ def check_signature(token: Unproven, key: Mapping[str, Any], algorithm: str) -> 
 # -- claims
 
 
-def check_access_token(token: Unproven, issuer: Issuer, now: float, *, origins: Collection[str] = ()) -> str:
+def check_access_token(token: UnverifiedToken, issuer: Issuer, now: float, *, origins: Collection[str] = ()) -> str:
     """A token for our API, or a reason. The answer is the subject.
 
     Clerk names no audience; there the party the token was made for (`azp`, our own origin, or `client_id`) must say that it is ours.
@@ -186,20 +186,20 @@ def check_access_token(token: Unproven, issuer: Issuer, now: float, *, origins: 
         raise TokenRefused("an ID token is no access token")
     if "events" in claims:
         raise TokenRefused("a security event is no access token")
-    subject = _common(claims, issuer.url, now)
+    subject = _check_common_claims(claims, issuer.url, now)
     parties = {issuer.client_id, *issuer.parties, *(origins if issuer.kind == "clerk" else ())}
     named = [claims[name] for name in ("azp", "client_id") if name in claims]
     if any(not isinstance(party, str) or party not in parties for party in named):
         raise TokenRefused("made for another party")
     if "aud" in claims:
-        if not {issuer.client_id, *issuer.audiences} & set(_audiences(claims)):
+        if not {issuer.client_id, *issuer.audiences} & set(_get_audiences(claims)):
             raise TokenRefused("meant for another audience")
     elif issuer.kind != "clerk" or not named:
         raise TokenRefused("no audience")
     return subject
 
 
-def _check_access_type(token: Unproven, issuer: Issuer) -> None:
+def _check_access_type(token: UnverifiedToken, issuer: Issuer) -> None:
     """Take RFC 9068's type at its word; a plain `JWT` must say something that only access tokens say.
 
     Keycloak marks its kinds of tokens by a claim `typ`. Clerk's session tokens carry no mark: they name no audience,
@@ -218,7 +218,7 @@ def _check_access_type(token: Unproven, issuer: Issuer) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Logout:
+class LogoutRequest:
     """What a provider asks to end: one of its sessions, or all of a subject."""
 
     subject: str | None
@@ -226,16 +226,16 @@ class Logout:
     token_id: str
 
 
-def check_logout_token(token: Unproven, issuer: Issuer, now: float) -> Logout:
+def check_logout_token(token: UnverifiedToken, issuer: Issuer, now: float) -> LogoutRequest:
     """Check a logout token by OpenID Connect Back-Channel Logout 1.0, section 2.6, all but its signature and replays."""
     claims = token.claims
     kind = token.header.get("typ", "JWT")
     if not isinstance(kind, str) or kind.lower() not in _LOGOUT_TYPES:
         raise TokenRefused("not a logout token by its type")
     _check_times(claims, issuer.url, now)
-    if _moment(claims, "iat") < now - LOGOUT_SECONDS:
+    if _get_time(claims, "iat") < now - MAX_LOGOUT_TOKEN_AGE_SECONDS:
         raise TokenRefused("too old")
-    if issuer.client_id not in _audiences(claims):
+    if issuer.client_id not in _get_audiences(claims):
         raise TokenRefused("meant for another audience")
     events = claims.get("events")
     if not isinstance(events, dict) or not isinstance(events.get(LOGOUT_EVENT), dict):
@@ -249,72 +249,72 @@ def check_logout_token(token: Unproven, issuer: Issuer, now: float) -> Logout:
         raise TokenRefused("no id of its own")
     if sid is None and "sub" not in claims:
         raise TokenRefused("names nobody")
-    return Logout(_subject(claims) if "sub" in claims else None, sid, token_id)
+    return LogoutRequest(_get_subject(claims) if "sub" in claims else None, sid, token_id)
 
 
-def check_id_token(token: Unproven, issuer: Issuer, now: float, *, nonce: str, access_token: str | None) -> str:
+def check_id_token(token: UnverifiedToken, issuer: Issuer, now: float, *, nonce: str, access_token: str | None) -> str:
     """What the provider says about who signed in just now. The answer is the subject."""
     claims = token.claims
     kind = token.header.get("typ", "JWT")
     if not isinstance(kind, str) or kind.lower() != "jwt":
         raise TokenRefused("not an ID token by its type")
-    subject = _common(claims, issuer.url, now)
-    audiences = _audiences(claims)
+    subject = _check_common_claims(claims, issuer.url, now)
+    audiences = _get_audiences(claims)
     if issuer.client_id not in audiences:
         raise TokenRefused("meant for another audience")
     if claims.get("azp", issuer.client_id) != issuer.client_id or (len(audiences) > 1 and "azp" not in claims):
         raise TokenRefused("made for another party")
     if claims.get("nonce") != nonce:
         raise TokenRefused("not an answer to our question")
-    if "at_hash" in claims and claims["at_hash"] != half_hash(access_token or "", str(token.header.get("alg"))):
+    if "at_hash" in claims and claims["at_hash"] != compute_half_hash(access_token or "", str(token.header.get("alg"))):
         raise TokenRefused("belongs to another access token")
     return subject
 
 
-def _common(claims: Claims, issuer: str, now: float) -> str:
+def _check_common_claims(claims: Claims, issuer: str, now: float) -> str:
     _check_times(claims, issuer, now)
-    return _subject(claims)
+    return _get_subject(claims)
 
 
 def _check_times(claims: Claims, issuer: str, now: float) -> None:
     if claims.get("iss") != issuer:
         raise TokenRefused("another issuer")
-    if _moment(claims, "exp") <= now - SKEW_SECONDS:
+    if _get_time(claims, "exp") <= now - CLOCK_SKEW_SECONDS:
         raise TokenRefused("expired")
-    if _moment(claims, "iat") > now + SKEW_SECONDS:
+    if _get_time(claims, "iat") > now + CLOCK_SKEW_SECONDS:
         raise TokenRefused("from the future")
-    if "nbf" in claims and _moment(claims, "nbf") > now + SKEW_SECONDS:
+    if "nbf" in claims and _get_time(claims, "nbf") > now + CLOCK_SKEW_SECONDS:
         raise TokenRefused("not valid yet")
 
 
-def _subject(claims: Claims) -> str:
+def _get_subject(claims: Claims) -> str:
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= 255 or not subject.isascii() or not subject.isprintable():
         raise TokenRefused("no usable subject")
     return subject
 
 
-def _moment(claims: Claims, name: str) -> float:
+def _get_time(claims: Claims, name: str) -> float:
     value = claims.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value < 1e12:
         raise TokenRefused(f"{name} is not a time")
     return float(value)
 
 
-def _audiences(claims: Claims) -> list[str]:
+def _get_audiences(claims: Claims) -> list[str]:
     named = claims.get("aud")
     several = [named] if isinstance(named, str) else named
-    if not isinstance(several, list) or not 0 < len(several) <= MOST_AUDIENCES or not all(isinstance(one, str) for one in several):
+    if not isinstance(several, list) or not 0 < len(several) <= MAX_AUDIENCES or not all(isinstance(one, str) for one in several):
         raise TokenRefused("the audience is neither text nor a list of it")
     return several
 
 
-def half_hash(text: str, algorithm: str) -> str:
+def compute_half_hash(text: str, algorithm: str) -> str:
     """The left half of the hash, as `at_hash` has it."""
     digest = {"256": hashlib.sha256, "384": hashlib.sha384}.get(algorithm[-3:], hashlib.sha512)(text.encode()).digest()
     return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
 
 
-def sha256(text: str) -> str:
+def compute_pkce_challenge(text: str) -> str:
     """As a PKCE challenge has it."""
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()

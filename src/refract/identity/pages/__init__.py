@@ -1,8 +1,8 @@
 """Sign-in, sign-out, and the settings pages."""
 
-from refract.identity.pages import settings, signin
-from refract.identity.pages.budget import Budget
+from refract.identity.pages import settings, sign_in
+from refract.identity.pages.settings import AssistantBudget
 
-ROUTERS = (signin.router, settings.router)
+ROUTERS = (sign_in.router, settings.router)
 
-__all__ = ["ROUTERS", "Budget"]
+__all__ = ["ROUTERS", "AssistantBudget"]

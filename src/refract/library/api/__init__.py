@@ -1,6 +1,6 @@
 """The calls about items, their review, rules and the budget; about the library, its tags, imports and exports."""
 
-from refract.library.api import browse, bulk, items, quota, review, rules, tags, transfer
+from refract.library.api import browse, bulk, import_export, items, me, review, tags
 
 ROUTERS = (
     bulk.router,
@@ -8,12 +8,12 @@ ROUTERS = (
     review.router,
     browse.router,
     browse.library_router,
-    transfer.router,
+    import_export.router,
     tags.router,
-    quota.router,
-    quota.usage_router,
-    quota.admin_router,
-    rules.router,
+    me.quota_router,
+    me.usage_router,
+    me.quota_admin_router,
+    me.rules_router,
 )
 
 __all__ = ["ROUTERS"]

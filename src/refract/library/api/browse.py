@@ -6,35 +6,35 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import Field, StringConstraints
 
-from refract.core.page import Cursors, InvalidCursor
-from refract.core.schema import Id, Output, Timestamp
-from refract.core.threads import WorkThreads
-from refract.identity.actors import Reader
-from refract.library import queries
-from refract.library.cards import cards_of
-from refract.library.edge import ASKING
+from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.schemas import Id, OutputSchema, Timestamp
+from refract.core.threads import WorkThreadPool
+from refract.identity.dependencies import ReadCaller
+from refract.library.dependencies import CALLER_ERRORS
 from refract.library.errors import ItemNotFound
-from refract.library.models import ItemPage, ItemStatus, ItemType
-from refract.library.reader import reading_of
+from refract.library.models import ItemStatus, ItemType, SavedPage
+from refract.library.queries.browse import LibraryFilter, count_facets, list_items
+from refract.library.queries import items as queries_items
+from refract.library.queries.serializers import serialize_items
+from refract.library.reader_view import build_reader_view
 from refract.library.schemas import ItemOut, ItemTagOut
-from refract.library.search.similar import similar_items
-from refract.library.shelf import Shelf, facets_of, page_of_items
+from refract.library.search.similar import find_similar_items
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.problems import problems
-from refract.web.toolkit import PAGE, Cursor, Limit, Rt, api_router
 
 library_router = api_router("/library", "library")
 router = api_router("/items", "items")
 
-State = Annotated[ItemStatus, Query(description="Left out: what is confirmed.")]
-Type = Annotated[ItemType | None, Query(description="Only notes, or only articles.")]
-Tags = Annotated[
+StateParam = Annotated[ItemStatus, Query(description="Left out: what is confirmed.")]
+TypeParam = Annotated[ItemType | None, Query(description="Only notes, or only articles.")]
+TagsParam = Annotated[
     list[Annotated[str, StringConstraints(max_length=200)]] | None,
     Query(max_length=20, description="A tag's name or id; several must all be there."),
 ]
-Untagged = Annotated[bool, Query(description="Only items without any tag.")]
-After = Annotated[Timestamp | None, Query(description="Confirmed at this moment or later.")]
-Before = Annotated[Timestamp | None, Query(description="Confirmed before this moment.")]
-Words = Annotated[
+UntaggedParam = Annotated[bool, Query(description="Only items without any tag.")]
+ConfirmedAfterParam = Annotated[Timestamp | None, Query(description="Confirmed at this moment or later.")]
+ConfirmedBeforeParam = Annotated[Timestamp | None, Query(description="Confirmed before this moment.")]
+SearchParam = Annotated[
     str | None,
     Query(
         max_length=200,
@@ -44,42 +44,42 @@ Words = Annotated[
 ]
 
 
-class LibraryPage(Output):
+class LibraryPage(OutputSchema):
     items: list[ItemOut]
     next_cursor: str | None
     approximate: bool = Field(default=False, description="Nothing has these words; these are near to them (PostgreSQL with trigrams).")
 
 
-class TagCount(Output):
+class LibraryTagCount(OutputSchema):
     tag: ItemTagOut
     items: int
 
 
-class TypeCount(Output):
+class TypeCount(OutputSchema):
     type: ItemType
     items: int
 
 
-class LibraryFilters(Output):
+class LibraryFilters(OutputSchema):
     """How many items each further filter would leave."""
 
     total: int
     types: list[TypeCount]
-    tags: list[TagCount] = Field(description="The fifty most frequent, the most frequent first.")
+    tags: list[LibraryTagCount] = Field(description="The fifty most frequent, the most frequent first.")
     untagged: int
 
 
-class SimilarItem(Output):
+class SimilarItem(OutputSchema):
     item: ItemOut
     likeness: float = Field(description="Between 0 and 1.")
 
 
-class SimilarItems(Output):
+class SimilarItems(OutputSchema):
     items: list[SimilarItem]
     next_cursor: str | None = None
 
 
-class ReadingOut(Output):
+class ReadingOut(OutputSchema):
     """An item to read. `html` holds text with its structure: nothing in it runs, loads or styles anything."""
 
     title: str | None
@@ -93,64 +93,64 @@ class ReadingOut(Output):
     minutes: int
 
 
-@library_router.get("", responses=problems(*ASKING, InvalidCursor))
+@library_router.get("", responses=problems(*CALLER_ERRORS, InvalidCursor))
 async def list_library(
-    actor: Reader,
+    actor: ReadCaller,
     rt: Rt,
-    limit: Limit = PAGE,
-    cursor: Cursor = None,
-    q: Words = None,
-    tag: Tags = None,
-    type: Type = None,  # noqa: A002 - what the filter is called
-    state: State = ItemStatus.ARCHIVED,
-    untagged: Untagged = False,
-    after: After = None,
-    before: Before = None,
+    limit: LimitParam = DEFAULT_PAGE_SIZE,
+    cursor: CursorParam = None,
+    q: SearchParam = None,
+    tag: TagsParam = None,
+    type: TypeParam = None,  # noqa: A002 - what the filter is called
+    state: StateParam = ItemStatus.ARCHIVED,
+    untagged: UntaggedParam = False,
+    after: ConfirmedAfterParam = None,
+    before: ConfirmedBeforeParam = None,
 ) -> LibraryPage:
     """My library, the newest confirmed first. With words: title and tags that have them all first, the latest captured first in each."""
-    shelf = Shelf(actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q)
+    shelf = LibraryFilter(actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q)
     async with rt.db.read() as session:
-        page = await page_of_items(session, Cursors(rt.secret), shelf, limit=limit, cursor=cursor)
-        items = await cards_of(session, page.items)
+        page = await list_items(session, CursorCodec(rt.secret), shelf, limit=limit, cursor=cursor)
+        items = await serialize_items(session, page.items)
     return LibraryPage(items=items, next_cursor=page.next_cursor, approximate=page.approximate)
 
 
-@library_router.get("/filters", responses=problems(*ASKING))
+@library_router.get("/filters", responses=problems(*CALLER_ERRORS))
 async def count_filters(
-    actor: Reader,
+    actor: ReadCaller,
     rt: Rt,
-    q: Words = None,
-    tag: Tags = None,
-    type: Type = None,  # noqa: A002 - what the filter is called
-    state: State = ItemStatus.ARCHIVED,
-    untagged: Untagged = False,
-    after: After = None,
-    before: Before = None,
+    q: SearchParam = None,
+    tag: TagsParam = None,
+    type: TypeParam = None,  # noqa: A002 - what the filter is called
+    state: StateParam = ItemStatus.ARCHIVED,
+    untagged: UntaggedParam = False,
+    after: ConfirmedAfterParam = None,
+    before: ConfirmedBeforeParam = None,
 ) -> LibraryFilters:
     """How many items of a list each further filter would leave: by type, by tag, without tags."""
-    shelf = Shelf(actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q)
+    shelf = LibraryFilter(actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q)
     async with rt.db.read() as session:
-        facets = await facets_of(session, shelf)
-    tags = [TagCount(tag=ItemTagOut(id=one.id, name=one.name, color=one.color), items=count) for one, count in facets.tags]
+        facets = await count_facets(session, shelf)
+    tags = [LibraryTagCount(tag=ItemTagOut(id=one.id, name=one.name, color=one.color), items=count) for one, count in facets.tags]
     types = [TypeCount(type=ItemType(kind), items=count) for kind, count in facets.types.items()]
     return LibraryFilters(total=facets.total, types=types, tags=tags, untagged=facets.untagged)
 
 
-@router.get("/{item_id}/similar", responses=problems(*ASKING, ItemNotFound))
+@router.get("/{item_id}/similar", responses=problems(*CALLER_ERRORS, ItemNotFound))
 async def list_similar(
-    item_id: Id, actor: Reader, rt: Rt, limit: Annotated[int, Query(ge=1, le=50, description="How many at most.")] = 10
+    item_id: Id, actor: ReadCaller, rt: Rt, limit: Annotated[int, Query(ge=1, le=50, description="How many at most.")] = 10
 ) -> SimilarItems:
     """Confirmed items of mine that share words with this one, the likest first."""
     async with rt.db.read() as session:
-        found = await similar_items(session, await queries.own_item(session, actor.user.id, item_id), limit)
-        cards = await cards_of(session, [item for item, _ in found])
+        found = await find_similar_items(session, await queries_items.get_own_item(session, actor.user.id, item_id), limit)
+        cards = await serialize_items(session, [item for item, _ in found])
     return SimilarItems(items=[SimilarItem(item=card, likeness=score) for card, (_, score) in zip(cards, found, strict=True)])
 
 
-@router.get("/{item_id}/reader", responses=problems(*ASKING, ItemNotFound))
-async def read_saved(item_id: Id, actor: Reader, rt: Rt) -> ReadingOut:
+@router.get("/{item_id}/reader", responses=problems(*CALLER_ERRORS, ItemNotFound))
+async def read_saved(item_id: Id, actor: ReadCaller, rt: Rt) -> ReadingOut:
     """The saved text of an item, for reading; of a note, the note."""
     async with rt.db.read() as session:
-        item = await queries.own_item(session, actor.user.id, item_id)
-        page = await session.get(ItemPage, item_id)
-    return ReadingOut.model_validate(await rt.part(WorkThreads).run(reading_of, item, page))
+        item = await queries_items.get_own_item(session, actor.user.id, item_id)
+        page = await session.get(SavedPage, item_id)
+    return ReadingOut.model_validate(await rt.singleton(WorkThreadPool).run(build_reader_view, item, page))

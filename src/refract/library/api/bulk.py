@@ -6,42 +6,44 @@ from fastapi import Response
 from pydantic import ValidationError
 
 from refract.core.errors import RefractError
-from refract.identity.actors import Writer
+from refract.identity.dependencies import WriteCaller
 from refract.library import service
-from refract.library.capturing import split
-from refract.library.cards import cards_of
-from refract.library.edge import ASKING, TAGGING
+from refract.library.dependencies import CALLER_ERRORS, TAG_ERRORS
 from refract.library.errors import EmptyText
-from refract.library.schemas import MOST_IN_BULK, ItemCreate, ItemRow, ItemRowError, ItemsCreate, ItemsResult
-from refract.library.service import Made
-from refract.web.problems import ValidationFailed, field_errors, problems
-from refract.web.routes import large_body
-from refract.web.toolkit import IdempotencyKey, Rt, api_router
+from refract.library.queries.serializers import serialize_items
+from refract.library.recognition import split_paste
+from refract.library.schemas import MAX_BULK_ITEMS, ItemCreate, ItemRow, ItemRowError, ItemsCreate, ItemsResult
+from refract.library.service import CapturedItem
+from refract.web.dependencies import IdempotencyKeyHeader, Rt, api_router
+from refract.web.problems import ValidationFailed, list_field_errors, problems
+from refract.web.routing import large_body
 
 router = api_router("/items", "items")
 
 
-@router.post("/bulk", responses=problems(*ASKING, *TAGGING, EmptyText))
+@router.post("/bulk", responses=problems(*CALLER_ERRORS, *TAG_ERRORS, EmptyText))
 @large_body
 async def capture_items(
     asked: ItemsCreate,
-    actor: Writer,
+    actor: WriteCaller,
     rt: Rt,
     response: Response,
-    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> ItemsResult:
     """Save up to 200 texts, or a pasted list of addresses. A text that cannot be saved takes nothing from the others."""
-    texts = [*asked.texts, *split(asked.paste or "")]
+    texts = [*asked.texts, *split_paste(asked.paste or "")]
     if not texts:
         raise EmptyText
     shared: dict[str, Any] = {"enrich": asked.enrich, "tag_ids": asked.tag_ids, "new_tags": asked.new_tags}
-    rows = [_read(text, shared) for text in texts[:MOST_IN_BULK]]
+    rows = [_parse_item(text, shared) for text in texts[:MAX_BULK_ITEMS]]
     async with rt.db.write() as session:
-        made = {index: await service.capture(session, rt, actor.user, row) for index, row in enumerate(rows) if isinstance(row, ItemCreate)}
-        cards = dict(zip(made, await cards_of(session, [one.item for one in made.values()]), strict=True))
-    _tell_quota(response, list(made.values()))
+        made = {
+            index: await service.capture_item(session, rt, actor.user, row) for index, row in enumerate(rows) if isinstance(row, ItemCreate)
+        }
+        cards = dict(zip(made, await serialize_items(session, [one.item for one in made.values()]), strict=True))
+    _set_quota_headers(response, list(made.values()))
     results = [
-        ItemRow(index=index, status=row.status, error=_error(row))
+        ItemRow(index=index, status=row.status, error=_build_row_error(row))
         if isinstance(row, RefractError)
         else ItemRow(index=index, status=201, item=cards[index])
         for index, row in enumerate(rows)
@@ -49,17 +51,17 @@ async def capture_items(
     return ItemsResult(results=results, created=len(made), failed=len(rows) - len(made))
 
 
-def _read(text: str, shared: dict[str, Any]) -> ItemCreate | RefractError:
+def _parse_item(text: str, shared: dict[str, Any]) -> ItemCreate | RefractError:
     try:
         return ItemCreate.model_validate({"text": text, **shared})
     except ValidationError as wrong:
-        return ValidationFailed(errors=field_errors(wrong.errors()))
+        return ValidationFailed(errors=list_field_errors(wrong.errors()))
 
 
-def _error(row: RefractError) -> ItemRowError:
+def _build_row_error(row: RefractError) -> ItemRowError:
     return ItemRowError(code=row.code, detail=row.message, errors=[{"field": one.field, "message": one.message} for one in row.errors])
 
 
-def _tell_quota(response: Response, made: list[Made]) -> None:
+def _set_quota_headers(response: Response, made: list[CapturedItem]) -> None:
     if made:
         response.headers.update(made[-1].quota.headers)

@@ -5,51 +5,51 @@ from typing import Annotated, Literal
 from fastapi import Query, Response
 from sqlalchemy import ColumnElement, and_, or_, select
 
-from refract.core.db import ReadSession, WriteSession
-from refract.core.page import Cursors, InvalidCursor
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.pagination import CursorCodec, InvalidCursor
 from refract.core.runtime import Runtime
-from refract.core.schema import Id, Output
-from refract.identity.actors import Reader, Writer
+from refract.core.schemas import Id, OutputSchema
+from refract.identity.authentication import Caller
+from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AdministratorsOnly
-from refract.identity.visitors import Actor
-from refract.library import vocabulary
-from refract.library.search_jobs import reindex_change, reindex_tag
+from refract.library.search.jobs import enqueue_reindex_change, enqueue_reindex_tag
+from refract.library.service import tag_changes
 from refract.links.dependencies import ASKING, who
-from refract.links.queries import visible_tags
-from refract.tags import personal, service
+from refract.links.queries import is_visible_tag
+from refract.tags import personal_tags, service
 from refract.tags.errors import AliasNotFound, InvalidTag, NoTagChange, NothingToMerge, TagExists, TagNameKept, TagNotFound
 from refract.tags.models import SHARED_SPACE, Tag
-from refract.tags.queries import TagSort, page_of_tags, tags_by_id
+from refract.tags.queries import TagSort, find_tags_by_id, load_tags_page
 from refract.tags.schemas import TagCreate, TagMerge, TagOut, TagPatch
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IdempotencyKeyHeader, LimitParam, Rt, api_router
 from refract.web.problems import problems
-from refract.web.toolkit import PAGE, Cursor, IdempotencyKey, Limit, Rt, api_router
 
 router = api_router("/tags", "tags")
-Scope = Literal["personal", "shared"]
+TagScopeParam = Literal["personal", "shared"]
 
 
-class TagPage(Output):
+class TagPage(OutputSchema):
     items: list[TagOut]
     next_cursor: str | None
 
 
 @router.get("", responses=problems(*ASKING, InvalidCursor))
 async def list_tags(
-    actor: Reader,
+    actor: ReadCaller,
     rt: Rt,
-    limit: Limit = PAGE,
-    cursor: Cursor = None,
-    scope: Annotated[Scope | None, Query(description="My own tags, or the vocabulary of links; left out, both.")] = None,
+    limit: LimitParam = DEFAULT_PAGE_SIZE,
+    cursor: CursorParam = None,
+    scope: Annotated[TagScopeParam | None, Query(description="My own tags, or the vocabulary of links; left out, both.")] = None,
     q: Annotated[str | None, Query(max_length=200, description="What the name must contain.")] = None,
     sort: Annotated[TagSort, Query(description="By name from A to Z, or the most used or latest first.")] = TagSort.NAME,
     unused: Annotated[bool | None, Query(description="Only tags that nothing bears, or only others.")] = None,
 ) -> TagPage:
     """My own tags, and those on links that I may see. A shared tag that is only on links of others does not show."""
     async with rt.db.read() as session:
-        page = await page_of_tags(
+        page = await load_tags_page(
             session,
-            Cursors(rt.secret),
-            _visible(actor, scope),
+            CursorCodec(rt.secret),
+            _build_visible_clause(actor, scope),
             [actor.user.id, actor.is_admin, scope],
             q=q,
             sort=sort,
@@ -57,8 +57,8 @@ async def list_tags(
             limit=limit,
             cursor=cursor,
         )
-        aliases = await personal.aliases_of(session, [tag.id for tag in page.items])
-    return TagPage(items=[TagOut.of(tag, aliases[tag.id]) for tag in page.items], next_cursor=page.next_cursor)
+        aliases = await personal_tags.list_aliases(session, [tag.id for tag in page.items])
+    return TagPage(items=[TagOut.from_tag(tag, aliases[tag.id]) for tag in page.items], next_cursor=page.next_cursor)
 
 
 @router.post(
@@ -68,110 +68,110 @@ async def list_tags(
 )
 async def create_tag(
     new: TagCreate,
-    actor: Writer,
+    actor: WriteCaller,
     rt: Rt,
     response: Response,
-    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> TagOut:
     """Create a tag. The name of a deleted one revives it, under the same id and on no item; a merged name answers what it means now."""
     async with rt.db.write() as session:
         if new.scope == "shared":
-            return await _create_shared(session, rt, actor, new, response)
-        made = await personal.create(session, rt.ids, actor.user.id, new.name, new.color, rt.clock.now())
+            return await _create_shared_tag(session, rt, actor, new, response)
+        made = await personal_tags.create_tag(session, rt.ids, actor.user.id, new.name, new.color, rt.clock.now())
         response.status_code = 200 if made.how == "existing" else 201
-        return await _shown(session, made.tag)
+        return await _build_tag_out(session, made.tag)
 
 
 @router.patch("/{tag_id}", responses=problems(*ASKING, AdministratorsOnly, TagNotFound, InvalidTag, TagExists, TagNameKept))
-async def change_tag(tag_id: Id, changes: TagPatch, actor: Writer, rt: Rt) -> TagOut:
+async def change_tag(tag_id: Id, changes: TagPatch, actor: WriteCaller, rt: Rt) -> TagOut:
     """Rename a tag or give it a colour. Of a shared one the slug stays, and only administrators may."""
     async with rt.db.write() as session:
-        tag = await _visible_tag(session, actor, tag_id)
+        tag = await _get_visible_tag(session, actor, tag_id)
         if tag.space != SHARED_SPACE:
-            tag = await personal.change(session, actor.user.id, tag_id, name=changes.name, color=changes.color)
+            tag = await personal_tags.change_tag(session, actor.user.id, tag_id, name=changes.name, color=changes.color)
             if changes.name is not None:
-                await reindex_tag(session, rt, actor.user.id, tag.id)
-            return await _shown(session, tag)
+                await enqueue_reindex_tag(session, rt, actor.user.id, tag.id)
+            return await _build_tag_out(session, tag)
         if not actor.is_admin:
             raise AdministratorsOnly
-        await service.change_shared(session, tag, by=actor.user.id, at=rt.clock.now(), name=changes.name, color=changes.color)
-        return TagOut.of(tag)
+        await service.change_shared_tag(session, tag, by=actor.user.id, at=rt.clock.now(), name=changes.name, color=changes.color)
+        return TagOut.from_tag(tag)
 
 
 @router.delete("/{tag_id}", status_code=204, responses=problems(*ASKING, TagNotFound))
-async def delete_tag(tag_id: Id, actor: Writer, rt: Rt) -> Response:
+async def delete_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Delete one of my tags and take it off its items. Its name revives it; `undo` puts it back on the items, too, within 24 hours."""
     async with rt.db.write() as session:
-        changed = await vocabulary.delete_tag(session, rt.ids, actor.user.id, tag_id, rt.clock.now())
-        await reindex_change(session, rt, actor.user.id, changed.change_id)
+        changed = await tag_changes.delete_tag(session, rt.ids, actor.user.id, tag_id, rt.clock.now())
+        await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
     return Response(status_code=204)
 
 
 @router.post("/merge", responses=problems(*ASKING, TagNotFound, NothingToMerge))
 async def merge_tags(
     asked: TagMerge,
-    actor: Writer,
+    actor: WriteCaller,
     rt: Rt,
-    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> TagOut:
     """Make several of my tags one. The target keeps its name, and the names of the others mean it from now on."""
     async with rt.db.write() as session:
-        changed = await vocabulary.merge_tags(session, rt.ids, actor.user.id, asked.target, asked.sources, rt.clock.now())
-        await reindex_change(session, rt, actor.user.id, changed.change_id)
-        return await _shown(session, changed.tag)
+        changed = await tag_changes.merge_tags(session, rt.ids, actor.user.id, asked.target, asked.sources, rt.clock.now())
+        await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
+        return await _build_tag_out(session, changed.tag)
 
 
 @router.post("/{tag_id}/undo", responses=problems(*ASKING, TagNotFound, NoTagChange))
 async def undo_tag(
     tag_id: Id,
-    actor: Writer,
+    actor: WriteCaller,
     rt: Rt,
-    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> TagOut:
     """Take back the latest merge into this tag, or its deletion: the items are tagged as before."""
     async with rt.db.write() as session:
-        changed = await vocabulary.undo_change(session, actor.user.id, tag_id, rt.clock.now())
-        await reindex_change(session, rt, actor.user.id, changed.change_id)
-        return await _shown(session, changed.tag)
+        changed = await tag_changes.undo_tag_change(session, actor.user.id, tag_id, rt.clock.now())
+        await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
+        return await _build_tag_out(session, changed.tag)
 
 
 @router.delete("/{tag_id}/aliases", status_code=204, responses=problems(*ASKING, TagNotFound, AliasNotFound))
 async def delete_alias(
-    tag_id: Id, actor: Writer, rt: Rt, name: Annotated[str, Query(max_length=200, description="The alias.", examples=["k8s"])]
+    tag_id: Id, actor: WriteCaller, rt: Rt, name: Annotated[str, Query(max_length=200, description="The alias.", examples=["k8s"])]
 ) -> Response:
     """Let a merged name no longer mean this tag. Typed again, it revives the tag that once had it."""
     async with rt.db.write() as session:
-        await personal.forget_alias(session, actor.user.id, tag_id, name)
+        await personal_tags.delete_alias(session, actor.user.id, tag_id, name)
     return Response(status_code=204)
 
 
-def _visible(actor: Actor, scope: Scope | None) -> ColumnElement[bool]:
+def _build_visible_clause(actor: Caller, scope: TagScopeParam | None) -> ColumnElement[bool]:
     mine = and_(Tag.space == actor.user.id, Tag.deleted_at.is_(None))
-    shared = visible_tags(who(actor))
+    shared = is_visible_tag(who(actor))
     if scope is not None:
         return mine if scope == "personal" else shared
     return and_(Tag.space.in_([SHARED_SPACE, actor.user.id]), or_(mine, shared))
 
 
-async def _visible_tag(session: ReadSession, actor: Actor, tag_id: int) -> Tag:
+async def _get_visible_tag(session: ReadSession, actor: Caller, tag_id: int) -> Tag:
     """A tag that may be known of. Administrators know all shared ones."""
-    tag = (await tags_by_id(session, [tag_id])).get(tag_id)
+    tag = (await find_tags_by_id(session, [tag_id])).get(tag_id)
     if tag is None or tag.space not in (SHARED_SPACE, actor.user.id):
         raise TagNotFound
     if tag.space == SHARED_SPACE and not actor.is_admin:
-        seen = select(Tag.id).where(Tag.id == tag_id, visible_tags(who(actor)))
+        seen = select(Tag.id).where(Tag.id == tag_id, is_visible_tag(who(actor)))
         if await session.scalar(seen) is None:
             raise TagNotFound
     return tag
 
 
-async def _create_shared(session: WriteSession, rt: Runtime, actor: Actor, new: TagCreate, response: Response) -> TagOut:
+async def _create_shared_tag(session: WriteSession, rt: Runtime, actor: Caller, new: TagCreate, response: Response) -> TagOut:
     if not actor.is_admin:
         raise AdministratorsOnly
-    tag, made = await service.create_shared(session, rt.ids, new.name, new.color, rt.clock.now())
+    tag, made = await service.create_shared_tag(session, rt.ids, new.name, new.color, rt.clock.now())
     response.status_code = 201 if made else 200
-    return TagOut.of(tag)
+    return TagOut.from_tag(tag)
 
 
-async def _shown(session: ReadSession, tag: Tag) -> TagOut:
-    return TagOut.of(tag, (await personal.aliases_of(session, [tag.id]))[tag.id])
+async def _build_tag_out(session: ReadSession, tag: Tag) -> TagOut:
+    return TagOut.from_tag(tag, (await personal_tags.list_aliases(session, [tag.id]))[tag.id])

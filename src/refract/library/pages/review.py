@@ -7,44 +7,45 @@ from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from refract.core.errors import Conflict, Invalid
-from refract.core.page import Cursors
+from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
-from refract.core.schema import Id
-from refract.identity.actors import Reader, Writer
-from refract.identity.rendering import respond, respond_part
-from refract.identity.visitors import Actor
-from refract.library import queries, service
-from refract.library.cards import cards_of
-from refract.library.edge import holding
+from refract.core.schemas import Id
+from refract.identity.authentication import Caller
+from refract.identity.dependencies import ReadCaller, WriteCaller
+from refract.identity.responses import render_fragment, render_response
+from refract.library import service
+from refract.library.dependencies import lock_own_item
 from refract.library.models import ItemStatus, SuggestionStatus
-from refract.library.schemas import Confirmation, ItemOut
+from refract.library.queries import items as queries_items
+from refract.library.queries.serializers import serialize_items
+from refract.library.schemas import ItemConfirmation, ItemOut
 from refract.web import flash
-from refract.web.toolkit import Rt, page_router
+from refract.web.dependencies import Rt, page_router
 
 router = page_router()
-QUEUE = 50
-SURE = 0.5
+QUEUE_SIZE = 50
+MIN_TICKED_CONFIDENCE = 0.5
 """A proposed tag that exists already and is surer than this is ticked beforehand."""
 
 
 @router.get("/app/review")
-async def review_page(request: Request, actor: Reader, rt: Rt, item: Annotated[str, Query(max_length=20)] = "") -> Response:
-    return await _deck(request, actor, rt, item)
+async def review_page(request: Request, actor: ReadCaller, rt: Rt, item: Annotated[str, Query(max_length=20)] = "") -> Response:
+    return await _render_review(request, actor, rt, item)
 
 
 @router.get("/app/review/waiting")
-async def how_many_wait(request: Request, actor: Reader, rt: Rt) -> Response:
+async def render_waiting_count(request: Request, actor: ReadCaller, rt: Rt) -> Response:
     """The number beside the library's name, for pages that have nothing else to do with it."""
     async with rt.db.read() as session:
-        number = await queries.count_pending(session, actor.user.id)
-    return respond_part(request, actor, "components/waiting_badge.html", number=number)
+        number = await queries_items.count_pending_items(session, actor.user.id)
+    return render_fragment(request, actor, "components/waiting_badge.html", number=number)
 
 
 @router.post("/app/review/{item_id}")
-async def decide(  # noqa: PLR0913, PLR0917 - each field of the form is one
+async def decide_item(  # noqa: PLR0913, PLR0917 - each field of the form is one
     item_id: Id,
     request: Request,
-    actor: Writer,
+    actor: WriteCaller,
     rt: Rt,
     act: Annotated[str, Form(max_length=20)] = "confirm",
     title: Annotated[str, Form()] = "",
@@ -55,55 +56,57 @@ async def decide(  # noqa: PLR0913, PLR0917 - each field of the form is one
     """Confirm with what is kept, discard, or let the assistant try again; then the next one."""
     typed = {"title": title, "summary": summary, "tags": tags}
     try:
-        said = await _decided(rt, actor, item_id, act, typed, accept or [])
+        said = await _apply_decision(rt, actor, item_id, act, typed, accept or [])
     except ValidationError as wrong:
-        return await _deck(request, actor, rt, str(item_id), status=422, values=typed, problem=str(wrong.errors()[0]["msg"]))
+        return await _render_review(request, actor, rt, str(item_id), status=422, values=typed, problem=str(wrong.errors()[0]["msg"]))
     except (Conflict, Invalid) as refused:
-        return await _deck(request, actor, rt, str(item_id), status=refused.status, values=typed, problem=refused.message)
+        return await _render_review(request, actor, rt, str(item_id), status=refused.status, values=typed, problem=refused.message)
     response = RedirectResponse("/app/review", 303)
-    flash.say(response, rt, said, undo=f"/app/items/{item_id}/undo" if act != "retry" else None)
+    flash.add(response, rt, said, undo=f"/app/items/{item_id}/undo" if act != "retry" else None)
     return response
 
 
-async def _decided(rt: Runtime, actor: Actor, item_id: int, act: str, typed: dict[str, str], accept: list[str]) -> str:
+async def _apply_decision(rt: Runtime, actor: Caller, item_id: int, act: str, typed: dict[str, str], accept: list[str]) -> str:
     names = [name.strip() for name in typed["tags"].split(",") if name.strip()]
-    kept = Confirmation.model_validate({"title": typed["title"], "summary": typed["summary"], "accept": accept, "new_tags": names})
-    async with holding(rt, actor, item_id) as held:
+    kept = ItemConfirmation.model_validate({"title": typed["title"], "summary": typed["summary"], "accept": accept, "new_tags": names})
+    async with lock_own_item(rt, actor, item_id) as held:
         if act == "discard":
-            await service.discard(held)
+            await service.discard_item(held)
         elif act == "retry":
-            await service.retry(held)
+            await service.retry_item(held)
         else:
-            await service.confirm(held, kept)
+            await service.confirm_item(held, kept)
         name = held.item.title or held.item.text
     words = {"discard": "Discarded", "retry": "Trying again:"}.get(act, "Filed")
     return f"{words} “{name[:80]}”."
 
 
 @router.post("/app/items/{item_id}/undo")
-async def undo_item(item_id: Id, actor: Writer, rt: Rt) -> Response:
+async def undo_item(item_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Take back the latest decision and show the item again."""
     try:
-        async with holding(rt, actor, item_id) as held:
-            await service.undo(held)
+        async with lock_own_item(rt, actor, item_id) as held:
+            await service.undo_item(held)
             waits, name = held.item.pending, held.item.title or held.item.text
     except Conflict as refused:
         response = RedirectResponse(f"/app/library/{item_id}", 303)
-        flash.say(response, rt, refused.message, kind="note")
+        flash.add(response, rt, refused.message, kind="note")
         return response
     response = RedirectResponse(f"/app/review?item={item_id}" if waits else f"/app/library/{item_id}", 303)
-    flash.say(response, rt, f"“{name[:80]}” is as it was.")
+    flash.add(response, rt, f"“{name[:80]}” is as it was.")
     return response
 
 
-async def _deck(request: Request, actor: Actor, rt: Runtime, wanted: str, *, status: int = 200, **context: Any) -> Response:
+async def _render_review(request: Request, actor: Caller, rt: Runtime, wanted: str, *, status: int = 200, **context: Any) -> Response:
     async with rt.db.read() as session:
-        page = await queries.page_of_pending(session, Cursors(rt.secret), actor.user.id, status=None, limit=QUEUE, cursor=None)
-        waiting = await queries.count_pending(session, actor.user.id)
-        cards = await cards_of(session, page.items)
+        page = await queries_items.list_pending_items(
+            session, CursorCodec(rt.secret), actor.user.id, status=None, limit=QUEUE_SIZE, cursor=None
+        )
+        waiting = await queries_items.count_pending_items(session, actor.user.id)
+        cards = await serialize_items(session, page.items)
     here = next((card for card in cards if str(card.id) == wanted), None)
     here = here or next((card for card in cards if card.status != ItemStatus.ENRICHING), cards[0] if cards else None)
-    return respond(
+    return render_response(
         request,
         actor,
         "library/review.html",
@@ -111,7 +114,7 @@ async def _deck(request: Request, actor: Actor, rt: Runtime, wanted: str, *, sta
         page_title="Review",
         queue=cards,
         item=here,
-        chips=_chips(here) if here else [],
+        chips=_build_chips(here) if here else [],
         waiting=waiting,
         review_waiting=waiting,
         busy=any(card.status == ItemStatus.ENRICHING for card in cards),
@@ -119,7 +122,7 @@ async def _deck(request: Request, actor: Actor, rt: Runtime, wanted: str, *, sta
     )
 
 
-def _chips(item: ItemOut) -> list[dict[str, Any]]:
+def _build_chips(item: ItemOut) -> list[dict[str, Any]]:
     """The proposed tags, the surest first; each with its reason, and whether it would be taken."""
     return [
         {
@@ -128,7 +131,7 @@ def _chips(item: ItemOut) -> list[dict[str, Any]]:
             "existing": one.existing,
             "percent": round(100 * one.confidence),
             "reason": one.reason,
-            "chosen": one.status == SuggestionStatus.ACCEPTED or (one.existing and one.confidence >= SURE),
+            "chosen": one.status == SuggestionStatus.ACCEPTED or (one.existing and one.confidence >= MIN_TICKED_CONFIDENCE),
         }
         for one in item.suggestions
         if one.status != SuggestionStatus.REJECTED

@@ -8,29 +8,33 @@ from starlette.responses import RedirectResponse, Response
 
 from refract.core.errors import Invalid
 from refract.core.runtime import Runtime
-from refract.core.schema import Id
-from refract.identity.actors import Reader, Writer
-from refract.identity.rendering import respond
-from refract.identity.visitors import Actor
-from refract.library import queries, service
+from refract.core.schemas import Id
+from refract.identity.authentication import Caller
+from refract.identity.dependencies import ReadCaller, WriteCaller
+from refract.identity.responses import render_response
+from refract.library import service
 from refract.library.errors import InvalidRule
+from refract.library.queries import items as queries_items
 from refract.library.schemas import RuleIn
 from refract.web import flash
-from refract.web.toolkit import Rt, page_router
+from refract.web.dependencies import Rt, page_router
 
 router = page_router()
-HERE = "/app/tags/rules"
-_MISSING = {"pattern": "Write a host, or words in quotes; 255 characters at most.", "tags": "Name at least one tag, and ten at most."}
+RULES_PATH = "/app/tags/rules"
+_FIELD_MESSAGES = {
+    "pattern": "Write a host, or words in quotes; 255 characters at most.",
+    "tags": "Name at least one tag, and ten at most.",
+}
 
 
 @router.get("/app/tags/rules")
-async def rules_page(request: Request, actor: Reader, rt: Rt) -> Response:
-    return await _page(request, actor, rt)
+async def rules_page(request: Request, actor: ReadCaller, rt: Rt) -> Response:
+    return await _render_page(request, actor, rt)
 
 
 @router.post("/app/tags/rules")
 async def add_rule(
-    request: Request, actor: Writer, rt: Rt, pattern: Annotated[str, Form()] = "", tags: Annotated[str, Form(max_length=2_000)] = ""
+    request: Request, actor: WriteCaller, rt: Rt, pattern: Annotated[str, Form()] = "", tags: Annotated[str, Form(max_length=2_000)] = ""
 ) -> Response:
     """One more rule."""
     typed = {"pattern": pattern, "tags": tags}
@@ -41,26 +45,26 @@ async def add_rule(
             said = f"{added.pattern} is proposed as {', '.join(added.tags)} from now on."
     except ValidationError as wrong:
         named = {str(one["loc"][0]) for one in wrong.errors()}
-        errors = {name: words for name, words in _MISSING.items() if name in named}
-        return await _page(request, actor, rt, status=422, values=typed, errors=errors)
+        errors = {name: words for name, words in _FIELD_MESSAGES.items() if name in named}
+        return await _render_page(request, actor, rt, status=422, values=typed, errors=errors)
     except Invalid as refused:
         field = "pattern" if isinstance(refused, InvalidRule) else "tags"
-        return await _page(request, actor, rt, status=422, values=typed, errors={field: refused.message})
-    response = RedirectResponse(HERE, 303)
-    flash.say(response, rt, said)
+        return await _render_page(request, actor, rt, status=422, values=typed, errors={field: refused.message})
+    response = RedirectResponse(RULES_PATH, 303)
+    flash.add(response, rt, said)
     return response
 
 
 @router.post("/app/tags/rules/{rule_id}/delete")
-async def remove_rule(rule_id: Id, actor: Writer, rt: Rt) -> Response:
+async def remove_rule(rule_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     async with rt.db.write() as session:
-        await service.remove_rule(session, actor.user.id, rule_id)
-    response = RedirectResponse(HERE, 303)
-    flash.say(response, rt, "The rule is gone. What it tagged keeps its tags.")
+        await service.delete_rule(session, actor.user.id, rule_id)
+    response = RedirectResponse(RULES_PATH, 303)
+    flash.add(response, rt, "The rule is gone. What it tagged keeps its tags.")
     return response
 
 
-async def _page(request: Request, actor: Actor, rt: Runtime, *, status: int = 200, **more: Any) -> Response:
+async def _render_page(request: Request, actor: Caller, rt: Runtime, *, status: int = 200, **more: Any) -> Response:
     async with rt.db.read() as session:
-        rules = await queries.rules_of(session, actor.user.id)
-    return respond(request, actor, "library/rules.html", status=status, page_title="Tags", rules=rules, **more)
+        rules = await queries_items.list_tag_rules(session, actor.user.id)
+    return render_response(request, actor, "library/rules.html", status=status, page_title="Tags", rules=rules, **more)

@@ -5,68 +5,68 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import select
 
-from refract.core.db import ReadSession
+from refract.core.db.session import ReadSession
 from refract.core.words import encode_word, query_terms
+from refract.library.item_tags import get_item_tags
 from refract.library.likeness import WordSpace
 from refract.library.models import Item, ItemStatus
-from refract.library.search.matching import matching, source
-from refract.library.search.terms import TITLE, Match
-from refract.library.tagging import tags_of
+from refract.library.search.match import build_match_clause, get_search_source
+from refract.library.search.terms import TITLE, TokenMatch
 
-MOST_CANDIDATES = 300
-_MOST_WORDS = 16
-_SHORTEST = 3
+MAX_CANDIDATES = 300
+_MAX_WORDS = 16
+_MIN_WORD_LENGTH = 3
 _TAG_WEIGHT, _TITLE_WEIGHT, _SITE_WEIGHT = 2.0, 1.5, 0.5
 
 
-async def similar_items(session: ReadSession, item: Item, limit: int) -> list[tuple[Item, float]]:
+async def find_similar_items(session: ReadSession, item: Item, limit: int) -> list[tuple[Item, float]]:
     """The person's confirmed items that share words with this one, the likest first, each with a likeness between 0 and 1.
 
     Candidates are the latest with one of its telling words in their title or tags; rare words count for more. Four queries.
     """
-    tags = [tag.name for tag in (await tags_of(session, [item.id]))[item.id]]
-    mine = _features(item, tags)
-    telling = _telling([*tags, item.title or "", item.summary or ""])
+    tags = [tag.name for tag in (await get_item_tags(session, [item.id]))[item.id]]
+    mine = _build_features(item, tags)
+    telling = _select_words([*tags, item.title or "", item.summary or ""])
     if not telling:
         return []
-    ids = await _candidates(session, item, telling)
+    ids = await _find_candidate_ids(session, item, telling)
     items = list(await session.scalars(select(Item).where(Item.id.in_(ids)))) if ids else []
-    borne = await tags_of(session, [one.id for one in items])
+    borne = await get_item_tags(session, [one.id for one in items])
     names = {one.id: [tag.name for tag in borne[one.id]] for one in items}
-    return (await asyncio.to_thread(_scored, mine, items, names))[:limit]
+    return (await asyncio.to_thread(_score_items, mine, items, names))[:limit]
 
 
-def _scored(mine: dict[str, float], items: Sequence[Item], tags: Mapping[int, Sequence[str]]) -> list[tuple[Item, float]]:
+def _score_items(mine: dict[str, float], items: Sequence[Item], tags: Mapping[int, Sequence[str]]) -> list[tuple[Item, float]]:
     """Weigh hundreds of summaries against each other: work for a thread."""
-    features = {item.id: _features(item, tags[item.id]) for item in items}
+    features = {item.id: _build_features(item, tags[item.id]) for item in items}
     space = WordSpace([mine, *features.values()])
     vector = space.vector(mine)
     scored = [(item, round(vector.cosine(space.vector(features[item.id])), 4)) for item in items]
     return sorted(((item, score) for item, score in scored if score > 0), key=lambda pair: (-pair[1], -pair[0].id))
 
 
-async def _candidates(session: ReadSession, item: Item, words: Sequence[str]) -> list[int]:
-    indexed, item_id = source(session.dialect)
-    asked = Match(item.user_id, any_of=[encode_word(TITLE, word) for word in words])
+async def _find_candidate_ids(session: ReadSession, item: Item, words: Sequence[str]) -> list[int]:
+    indexed, item_id = get_search_source(session.dialect)
+    asked = TokenMatch(item.user_id, any_of=[encode_word(TITLE, word) for word in words])
     question = select(item_id).select_from(indexed).join(Item, Item.id == item_id)
     others = (Item.user_id == item.user_id, Item.status == ItemStatus.ARCHIVED, Item.id != item.id)
-    question = question.where(*others, matching(session.dialect, asked))
-    return list(await session.scalars(question.order_by(item_id.desc()).limit(MOST_CANDIDATES)))
+    question = question.where(*others, build_match_clause(session.dialect, asked))
+    return list(await session.scalars(question.order_by(item_id.desc()).limit(MAX_CANDIDATES)))
 
 
-def _telling(texts: Iterable[str]) -> list[str]:
+def _select_words(texts: Iterable[str]) -> list[str]:
     """Words long enough to mean something, those of tags and title first. A pair of a script without spaces is long enough."""
     found: dict[str, None] = {}
     for text in texts:
-        found.update(dict.fromkeys(word for word in query_terms(text) if len(word) >= _SHORTEST or not word.isascii()))
-    return list(found)[:_MOST_WORDS]
+        found.update(dict.fromkeys(word for word in query_terms(text) if len(word) >= _MIN_WORD_LENGTH or not word.isascii()))
+    return list(found)[:_MAX_WORDS]
 
 
-def _features(item: Item, tags: Iterable[str]) -> dict[str, float]:
+def _build_features(item: Item, tags: Iterable[str]) -> dict[str, float]:
     """What an item is about, with how much each word weighs."""
     found: dict[str, float] = {}
     for weight, texts in ((_TAG_WEIGHT, tags), (_TITLE_WEIGHT, [item.title or ""]), (1.0, [item.summary or ""])):
-        for word in {word for text in texts for word in _telling([text])}:
+        for word in {word for text in texts for word in _select_words([text])}:
             found[word] = max(found.get(word, 0.0), weight)
     if item.site:
         found[f"@{item.site}"] = _SITE_WEIGHT

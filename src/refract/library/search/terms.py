@@ -7,22 +7,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from refract.core.settings import Dialect
+from refract.core.settings.model import Dialect
 from refract.core.words import encode_number, encode_word, query_terms
 from refract.tags.grammar import personal_key
 
-MOST_WORDS = 8
+MAX_WORDS = 8
 WORD = "w0"
 """Marks a word of any field."""
 TITLE = "t0"
 """Marks a word of the title or of a tag."""
-OWNER = "u0"
+OWNER_MARK = "u0"
 """Marks the person whose item it is: a search meets no words of others."""
 _PIECES = re.compile(r"""(?P<tag>(?<!\S)-?\#(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s"]+)))|(?P<word>[^\s"]+)|["\s]+""")
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class SearchTerms:
     """A search: words that must and must not occur, and tags by folded name."""
 
     words: Sequence[str] = ()
@@ -31,16 +31,16 @@ class Terms:
     without_tags: Sequence[str] = ()
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Nothing in it can be looked for."""
         return not (self.words or self.without or self.tags or self.without_tags)
 
     @property
-    def by_words(self) -> bool:
+    def has_words(self) -> bool:
         return bool(self.words or self.without)
 
 
-def parse(typed: str) -> Terms:
+def parse_terms(typed: str) -> SearchTerms:
     """The search that a text means. Nothing in it can be wrong; what has no meaning is left out."""
     words: dict[str, None] = {}
     without: dict[str, None] = {}
@@ -54,13 +54,13 @@ def parse(typed: str) -> Terms:
         elif text := piece["word"]:
             excluded = text.startswith("-") and len(text) > 1
             (without if excluded else words).update(dict.fromkeys(query_terms(text)))
-    kept = list(words)[:MOST_WORDS]
-    refused = [word for word in without if word not in words][:MOST_WORDS]
-    return Terms(tuple(kept), tuple(refused), tuple(tags)[:MOST_WORDS], tuple(without_tags)[:MOST_WORDS])
+    kept = list(words)[:MAX_WORDS]
+    refused = [word for word in without if word not in words][:MAX_WORDS]
+    return SearchTerms(tuple(kept), tuple(refused), tuple(tags)[:MAX_WORDS], tuple(without_tags)[:MAX_WORDS])
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class TokenMatch:
     """Tokens for one question to the index, each by its beginning.
 
     All of `every` and none of `none`; of `any_of` at least one, if there are some; and not all of `unless`, if there are some.
@@ -72,17 +72,17 @@ class Match:
     any_of: Sequence[str] = ()
     unless: Sequence[str] = ()
 
-    def unlimited(self) -> "Match":
+    def without_exception(self) -> "TokenMatch":
         return replace(self, unless=())
 
     @property
-    def exception(self) -> "Match | None":
+    def exception(self) -> "TokenMatch | None":
         """What `unless` says, as a question of its own: MariaDB has no word for it inside another."""
-        return Match(self.owner, self.unless) if self.unless else None
+        return TokenMatch(self.owner, self.unless) if self.unless else None
 
-    def spelled(self, dialect: Dialect) -> str:
+    def to_query(self, dialect: Dialect) -> str:
         """The question in the language of a database. Tokens are letters and digits alone, so there is nothing to escape."""
-        mine = encode_number(OWNER, self.owner)
+        mine = encode_number(OWNER_MARK, self.owner)
         if dialect == "mysql":
             parts = [f"+{mine}", *(f"+{one}*" for one in self.every)]
             parts += [f"+({' '.join(f'{one}*' for one in self.any_of)})"] if self.any_of else []
@@ -99,13 +99,13 @@ class Match:
         return f"{found} NOT ({' OR '.join(but)})" if but else found
 
 
-def in_title(owner: int, terms: Terms) -> Match:
+def match_title(owner: int, terms: SearchTerms) -> TokenMatch:
     """All words in the title or the tags."""
-    return Match(owner, [encode_word(TITLE, word) for word in terms.words], [encode_word(WORD, word) for word in terms.without])
+    return TokenMatch(owner, [encode_word(TITLE, word) for word in terms.words], [encode_word(WORD, word) for word in terms.without])
 
 
-def in_any_field(owner: int, terms: Terms) -> Match:
+def match_any_field(owner: int, terms: SearchTerms) -> TokenMatch:
     """All words anywhere, and not all of them in the title or the tags: `in_title` has those."""
     titled = [encode_word(TITLE, word) for word in terms.words]
     every, none = ([encode_word(WORD, word) for word in words] for words in (terms.words, terms.without))
-    return Match(owner, every, none, unless=titled)
+    return TokenMatch(owner, every, none, unless=titled)

@@ -1,36 +1,41 @@
 """What can be done with items: capture, describe, review, take back. The caller's transaction, the caller's commit."""
 
-from refract.library.service.automatic import confirm_by_itself
-from refract.library.service.capture import Made, capture
-from refract.library.service.edit import change
-from refract.library.service.enrichment import begin_enrichment, failed, give_back, may_write, proposed, store_page
-from refract.library.service.hold import Held, hold
-from refract.library.service.leaving import erase_person, export_person
-from refract.library.service.review import confirm, decide, discard, retry
-from refract.library.service.rules import add_rule, remove_rule, set_rules
-from refract.library.service.undo import undo
+from refract.library.service.capture import CapturedItem, capture_item
+from refract.library.service.edit import edit_item
+from refract.library.service.enrichment import (
+    apply_proposal,
+    enqueue_enrichment,
+    lock_item_for_job,
+    mark_failed,
+    refund_enrichment,
+    store_page,
+)
+from refract.library.service.lock import LockedItem, lock_item
+from refract.library.service.personal_data import erase_user_data, export_user_data
+from refract.library.service.review import auto_confirm_item, confirm_item, decide_suggestions, discard_item, retry_item, undo_item
+from refract.library.service.rules import add_rule, delete_rule, replace_rules
 
 __all__ = [
-    "Held",
-    "Made",
+    "CapturedItem",
+    "LockedItem",
     "add_rule",
-    "begin_enrichment",
-    "capture",
-    "change",
-    "confirm",
-    "confirm_by_itself",
-    "decide",
-    "discard",
-    "erase_person",
-    "export_person",
-    "failed",
-    "give_back",
-    "hold",
-    "may_write",
-    "proposed",
-    "remove_rule",
-    "retry",
-    "set_rules",
+    "apply_proposal",
+    "auto_confirm_item",
+    "capture_item",
+    "confirm_item",
+    "decide_suggestions",
+    "delete_rule",
+    "discard_item",
+    "edit_item",
+    "enqueue_enrichment",
+    "erase_user_data",
+    "export_user_data",
+    "lock_item",
+    "lock_item_for_job",
+    "mark_failed",
+    "refund_enrichment",
+    "replace_rules",
+    "retry_item",
     "store_page",
-    "undo",
+    "undo_item",
 ]

@@ -1,28 +1,34 @@
 """Changing what an item says."""
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from refract.library.capturing import recognise
-from refract.library.models import FieldSource, ItemStatus
-from refract.library.schemas import ItemPatch, given
-from refract.library.service.choosing import chosen_tags
-from refract.library.service.hold import Held
+from refract.core.db.session import WriteSession
+from refract.core.errors import FieldError
+from refract.core.runtime import Runtime
+from refract.library.errors import TooManyItemTags, Undecided, UnknownSuggestion, UnknownTag
+from refract.library.models import FieldSource, ItemStatus, Suggestion
+from refract.library.recognition import recognize_text
+from refract.library.schemas import MAX_TAGS, ItemPatch, get_given_fields
+from refract.library.service.lock import LockedItem
+from refract.tags import personal_tags
+from refract.tags.queries import find_tags_by_id
 
 
-async def change(held: Held, changes: ItemPatch) -> Held:
+async def edit_item(held: LockedItem, changes: ItemPatch) -> LockedItem:
     """Change what is named; everything else stays. What a person has written, the assistant leaves alone from then on."""
-    held.demand("edited", *(status for status in ItemStatus if status != ItemStatus.DISCARDED))
-    named = given(changes)
-    own_words(held, named)
+    held.require_status("edited", *(status for status in ItemStatus if status != ItemStatus.DISCARDED))
+    named = get_given_fields(changes)
+    set_own_fields(held, named)
     if named.get("text") is not None:
-        _rewrite(held, named["text"])
+        _replace_text(held, named["text"])
     if named.get("tag_ids") is not None or named.get("new_tags"):
-        await wear_chosen(held, named.get("tag_ids"), named.get("new_tags", []))
-    await held.record("changed")
+        await apply_tags(held, named.get("tag_ids"), named.get("new_tags", []))
+    await held.save("changed")
     return held
 
 
-def own_words(held: Held, named: dict[str, Any]) -> None:
+def set_own_fields(held: LockedItem, named: dict[str, Any]) -> None:
     """Title and summary as the person gave them; null clears, and a cleared one may be filled again by the assistant."""
     item = held.item
     if "title" in named and named["title"] != item.title:
@@ -31,14 +37,44 @@ def own_words(held: Held, named: dict[str, Any]) -> None:
         item.summary, item.summary_source = named["summary"], FieldSource.USER.value if named["summary"] else None
 
 
-async def wear_chosen(held: Held, tag_ids: list[int] | None, names: list[str]) -> None:
+async def apply_tags(held: LockedItem, tag_ids: list[int] | None, names: list[str]) -> None:
     """`tag_ids` is the full set, None leaves it; names come on top."""
-    chosen = await chosen_tags(held.session, held.rt, held.item.user_id, tag_ids or [], names)
-    await held.wear(chosen if tag_ids is not None else held.tag_ids | chosen)
+    chosen = await resolve_tags(held.session, held.rt, held.item.user_id, tag_ids or [], names)
+    await held.set_tags(chosen if tag_ids is not None else held.tag_ids | chosen)
 
 
-def _rewrite(held: Held, text: str) -> None:
-    item, seen = held.item, recognise(text)
+def _replace_text(held: LockedItem, text: str) -> None:
+    item, seen = held.item, recognize_text(text)
     if seen.url_digest != item.url_digest:
         item.canonical_digest = None  # it was another page's
     item.text, item.type, item.url, item.url_digest, item.site = text, seen.type.value, seen.url, seen.url_digest, seen.site
+
+
+# Which tags somebody means by ids and names.
+
+
+async def resolve_tags(session: WriteSession, rt: Runtime, user_id: int, tag_ids: Collection[int], names: Collection[str]) -> set[int]:
+    """The person's own tags with these ids, and those with these names, made where there is none."""
+    known = await find_tags_by_id(session, tag_ids) if tag_ids else {}
+    for tag_id in tag_ids:
+        tag = known.get(tag_id)
+        if tag is None or tag.space != user_id or tag.deleted_at is not None:
+            raise UnknownTag(tag_id=tag_id, errors=[FieldError("tag_ids", f"There is no tag {tag_id} among yours.")])
+    made = await personal_tags.ensure_tags(session, rt.ids, user_id, names, rt.clock.now()) if names else {}
+    chosen = set(known) | {tag.id for tag in made.values()}
+    if len(chosen) > MAX_TAGS:
+        raise TooManyItemTags(most=MAX_TAGS)
+    return chosen
+
+
+def resolve_suggestions(
+    suggestions: Sequence[Suggestion], accept: Collection[int], reject: Collection[int]
+) -> tuple[list[Suggestion], list[Suggestion]]:
+    """The suggestions that were meant."""
+    known = {one.id: one for one in suggestions}
+    for suggestion_id in (*accept, *reject):
+        if suggestion_id not in known:
+            raise UnknownSuggestion(suggestion_id=suggestion_id)
+    if both := set(accept) & set(reject):
+        raise Undecided(suggestion_id=min(both))
+    return [known[number] for number in dict.fromkeys(accept)], [known[number] for number in dict.fromkeys(reject)]

@@ -6,24 +6,27 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl, parse_web_url
 from refract.jobs.queue import enqueue
-from refract.library import quota, search, usage
-from refract.library.capturing import digest_of
-from refract.library.enrich.material import Extracted, Proposal, Suggested
-from refract.library.models import FieldSource, Item, ItemPage, ItemStatus, Suggestion, SuggestionStatus
-from refract.library.notes import Note
+from refract.library import search
+from refract.library.enrichment.types import EnrichmentProposal, ExtractedPage, SuggestedTag
+from refract.library.models import EnrichmentNotice, FieldSource, Item, ItemStatus, SavedPage, Suggestion, SuggestionStatus
 from refract.library.payloads import EnrichItem
-from refract.library.queries import locked_item
+from refract.library.queries.items import lock_item_row
+from refract.library.recognition import compute_url_digest
+from refract.library.service import quota
+from refract.library.service import storage as service_storage
 from refract.tags.grammar import personal_key
 
-_WEAK = 0.5
+_WEAK_CONFIDENCE = 0.5
 """Below this, a new name that only the offline tier thought of makes way for the model's."""
 
 
-async def begin_enrichment(session: WriteSession, rt: Runtime, item: Item, *, run_at: datetime | None = None, resumed: bool = False) -> int:
+async def enqueue_enrichment(
+    session: WriteSession, rt: Runtime, item: Item, *, run_at: datetime | None = None, resumed: bool = False
+) -> int:
     """Ask for a description; from now on only this job may write one."""
     job_id = await enqueue(session, rt, EnrichItem(item_id=item.id, resumed=resumed), run_at=run_at, share=item.user_id)
     assert job_id is not None  # noqa: S101 - without a dedup key there always is one
@@ -31,79 +34,79 @@ async def begin_enrichment(session: WriteSession, rt: Runtime, item: Item, *, ru
     return job_id
 
 
-async def may_write(session: WriteSession, job: EnrichItem) -> Item | None:
+async def lock_item_for_job(session: WriteSession, job: EnrichItem) -> Item | None:
     """The item, locked, if it still waits for this very job; None when it was discarded, confirmed or given to another job meanwhile."""
-    item = await locked_item(session, job.item_id)
+    item = await lock_item_row(session, job.item_id)
     ours = item is not None and (job.claim is None or item.job_id == job.claim.job_id)
     return item if item is not None and ours and item.status == ItemStatus.ENRICHING else None
 
 
-async def store_page(session: WriteSession, rt: Runtime, item: Item, page: Extracted) -> None:
+async def store_page(session: WriteSession, rt: Runtime, item: Item, page: ExtractedPage) -> None:
     """Keep what was found at the address, and what the page calls its own address."""
     values: dict[str, Any] = {
         "url": page.url, "canonical_url": page.canonical_url, "title": page.title, "description": page.description, "author": page.author,
         "site": page.site, "language": page.language, "published_at": page.published_at, "image_url": page.image_url,
         "keywords": list(page.keywords), "text": page.text, "html": page.html, "fetched_at": rt.clock.now(),
     }  # fmt: skip
-    kept = await session.get(ItemPage, item.id)
-    before = usage.size_of(kept.text, kept.html) if kept is not None else 0
+    kept = await session.get(SavedPage, item.id)
+    before = service_storage.count_bytes(kept.text, kept.html) if kept is not None else 0
     if kept is None:
-        kept = ItemPage(item_id=item.id, **values)
+        kept = SavedPage(item_id=item.id, **values)
         session.add(kept)
     else:
         for name, value in values.items():
             setattr(kept, name, value)
     try:
-        item.canonical_digest = digest_of(parse_web_url(page.canonical_url or page.url, limit=8192))
+        item.canonical_digest = compute_url_digest(parse_web_url(page.canonical_url or page.url, limit=8192))
     except BadUrl:
         item.canonical_digest = item.url_digest
     await session.flush()
-    await _count_page(session, rt, item, kept, before)
+    await _charge_page_storage(session, rt, item, kept, before)
 
 
-async def _count_page(session: WriteSession, rt: Runtime, item: Item, page: ItemPage, before: int) -> None:
+async def _charge_page_storage(session: WriteSession, rt: Runtime, item: Item, page: SavedPage, before: int) -> None:
     """Count a page against its person's storage. Where that is full, what the page is about is kept, and not what it says."""
-    more = usage.Stored(bytes=usage.size_of(page.text, page.html) - before)
-    if more.bytes and not await usage.try_to_add(session, rt, item.user_id, more):
+    more = service_storage.StorageUsage(bytes=service_storage.count_bytes(page.text, page.html) - before)
+    if more.bytes and not await service_storage.try_to_add_usage(session, rt, item.user_id, more):
         page.text = page.html = ""
         await session.flush()
-        await usage.count_in(session, item.user_id, usage.Stored(bytes=-before))
+        await service_storage.adjust_usage(session, item.user_id, service_storage.StorageUsage(bytes=-before))
 
 
-async def proposed(session: WriteSession, rt: Runtime, item: Item, proposal: Proposal, *, final: bool) -> None:
+async def apply_proposal(session: WriteSession, rt: Runtime, item: Item, proposal: EnrichmentProposal, *, final: bool) -> None:
     """Fill title and summary where no person has written, and put the tags up for review.
 
     A proposal that is not final shows at once what the offline tier thinks, while the model is still being asked.
     """
     now = rt.clock.now()
-    _fill(item, "title", proposal.title, proposal)
-    _fill(item, "summary", proposal.summary, proposal)
+    _fill_field(item, "title", proposal.title, proposal)
+    _fill_field(item, "summary", proposal.summary, proposal)
     item.enrichment = proposal.by.value
-    await _suggest(session, rt, item, proposal)
+    await _store_suggestions(session, rt, item, proposal)
     if final:
-        item.move(ItemStatus.READY_TO_CONFIRM)
+        item.set_status(ItemStatus.READY_TO_CONFIRM)
         item.failure = None
     item.version += 1
     item.updated_at = now
     await session.flush()
-    await search.index(session, item)
+    await search.index_item(session, item)
 
 
-def _fill(item: Item, name: str, value: str | None, proposal: Proposal) -> None:
+def _fill_field(item: Item, name: str, value: str | None, proposal: EnrichmentProposal) -> None:
     if value and getattr(item, f"{name}_source") != FieldSource.USER:
         setattr(item, name, value)
         setattr(item, f"{name}_source", proposal.by.value)
 
 
-async def _suggest(session: WriteSession, rt: Runtime, item: Item, proposal: Proposal) -> None:
+async def _store_suggestions(session: WriteSession, rt: Runtime, item: Item, proposal: EnrichmentProposal) -> None:
     known = {one.normalised_name: one for one in await session.scalars(select(Suggestion).where(Suggestion.item_id == item.id))}
     wanted = {personal_key(one.name): one for one in proposal.tags}
     if proposal.by == "AI":
-        await _make_way(session, [one for key, one in known.items() if key not in wanted])
+        await _drop_weak_suggestions(session, [one for key, one in known.items() if key not in wanted])
     numbers = rt.ids.next_ids(len(wanted))
     for number, (key, one) in zip(numbers, wanted.items(), strict=True):
         if key in known:
-            _upgrade(known[key], one)
+            _strengthen_suggestion(known[key], one)
             continue
         session.add(
             Suggestion(
@@ -113,13 +116,15 @@ async def _suggest(session: WriteSession, rt: Runtime, item: Item, proposal: Pro
         )  # fmt: skip
 
 
-async def _make_way(session: WriteSession, others: Sequence[Suggestion]) -> None:
-    weak = [one.id for one in others if one.status == SuggestionStatus.PENDING and one.confidence < _WEAK and one.source == "SYSTEM"]
+async def _drop_weak_suggestions(session: WriteSession, others: Sequence[Suggestion]) -> None:
+    weak = [
+        one.id for one in others if one.status == SuggestionStatus.PENDING and one.confidence < _WEAK_CONFIDENCE and one.source == "SYSTEM"
+    ]
     if weak:
         await session.execute(delete(Suggestion).where(Suggestion.id.in_(weak)))
 
 
-def _upgrade(known: Suggestion, one: Suggested) -> None:
+def _strengthen_suggestion(known: Suggestion, one: SuggestedTag) -> None:
     """Two that think alike are surer than one."""
     if known.status == SuggestionStatus.PENDING and known.source != one.source:
         known.reason = f"{known.reason}, and {one.reason}"[:200]
@@ -127,19 +132,19 @@ def _upgrade(known: Suggestion, one: Suggested) -> None:
         known.source = one.source.value
 
 
-async def failed(session: WriteSession, rt: Runtime, item: Item, why: str) -> None:
+async def mark_failed(session: WriteSession, rt: Runtime, item: Item, why: str) -> None:
     """Enrichment has ended without a description: the person may try again, confirm by hand or discard it."""
     item.failure = why[:300]
-    item.move(ItemStatus.FAILED)
+    item.set_status(ItemStatus.FAILED)
     item.version += 1
     item.updated_at = rt.clock.now()
     await session.flush()
-    await search.index(session, item)
+    await search.index_item(session, item)
 
 
-async def give_back(session: WriteSession, rt: Runtime, item: Item, note: Note) -> None:
+async def refund_enrichment(session: WriteSession, rt: Runtime, item: Item, note: EnrichmentNotice) -> None:
     """The model had no say: what was paid for it goes back, once, and the item says why."""
     item.note = note.value
     if item.charged_job_id is not None:
-        await quota.refund(session, rt, item.charged_job_id, note.value)
+        await quota.refund_quota(session, rt, item.charged_job_id, note.value)
         item.charged_job_id = None

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 
 from sqlalchemy import delete
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
-from refract.core.text import shown
+from refract.core.text import make_excerpt
 from refract.identity.models import User
-from refract.jobs.queue import changed
-from refract.library.enrich.rules import check_pattern
+from refract.jobs.queue import get_rowcount
+from refract.library.enrichment.rules import normalize_pattern
 from refract.library.errors import InvalidRule, RuleNotFound
 from refract.library.models import TagRule
-from refract.library.queries import rules_of
-from refract.library.schemas import MOST_RULES, RuleIn
+from refract.library.queries.items import list_tag_rules
+from refract.library.schemas import MAX_RULES, RuleIn
 from refract.tags.grammar import check_personal, personal_key
 
 
-async def set_rules(session: WriteSession, rt: Runtime, user_id: int, rules: Sequence[RuleIn]) -> list[TagRule]:
+async def replace_rules(session: WriteSession, rt: Runtime, user_id: int, rules: Sequence[RuleIn]) -> list[TagRule]:
     """Replace all rules of a person."""
     await session.execute(delete(TagRule).where(TagRule.user_id == user_id))
     numbers = rt.ids.next_ids(len(rules))
@@ -26,8 +26,8 @@ async def set_rules(session: WriteSession, rt: Runtime, user_id: int, rules: Seq
             id=number,
             user_id=user_id,
             position=position,
-            pattern=check_pattern(rule.pattern),
-            tags=_distinct(rule.tags),
+            pattern=normalize_pattern(rule.pattern),
+            tags=_list_distinct_tags(rule.tags),
         )
         for position, (number, rule) in enumerate(zip(numbers, rules, strict=True))
     ]
@@ -39,28 +39,28 @@ async def set_rules(session: WriteSession, rt: Runtime, user_id: int, rules: Seq
 async def add_rule(session: WriteSession, rt: Runtime, user_id: int, rule: RuleIn) -> TagRule:
     """One more rule, asked last; tags for a pattern that has a rule join those it has."""
     await session.get_one(User, user_id, with_for_update=True)  # two at once would want the same place
-    pattern = check_pattern(rule.pattern)
-    rules = await rules_of(session, user_id)
+    pattern = normalize_pattern(rule.pattern)
+    rules = await list_tag_rules(session, user_id)
     for one in rules:
         if one.pattern == pattern:
-            one.tags = _distinct([*one.tags, *rule.tags])
+            one.tags = _list_distinct_tags([*one.tags, *rule.tags])
             return one
-    if len(rules) >= MOST_RULES:
-        raise InvalidRule(pattern=shown(pattern), why=f"you have {MOST_RULES} rules already, remove one first")
+    if len(rules) >= MAX_RULES:
+        raise InvalidRule(pattern=make_excerpt(pattern), why=f"you have {MAX_RULES} rules already, remove one first")
     position = rules[-1].position + 1 if rules else 0
-    added = TagRule(id=rt.ids.next_id(), user_id=user_id, position=position, pattern=pattern, tags=_distinct(rule.tags))
+    added = TagRule(id=rt.ids.next_id(), user_id=user_id, position=position, pattern=pattern, tags=_list_distinct_tags(rule.tags))
     session.add(added)
     await session.flush()
     return added
 
 
-async def remove_rule(session: WriteSession, user_id: int, rule_id: int) -> None:
+async def delete_rule(session: WriteSession, user_id: int, rule_id: int) -> None:
     gone = await session.execute(delete(TagRule).where(TagRule.id == rule_id, TagRule.user_id == user_id))
-    if changed(gone) != 1:
+    if get_rowcount(gone) != 1:
         raise RuleNotFound
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def _list_distinct_tags(names: Sequence[str]) -> list[str]:
     """Each tag once, as it was first written."""
     found: dict[str, str] = {}
     for name in map(check_personal, names):

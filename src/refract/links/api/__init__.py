@@ -1,17 +1,18 @@
 """The calls about links, their names, people, and history."""
 
-from refract.links.api import blocked, bulk, invitations, life, links, names, people
+from refract.links.api import blocked_domains, bulk, invitations, links, names, people
+from refract.links.api import links as api_links
 
 ROUTERS = (
     bulk.router,
     links.router,
-    life.router,
+    api_links.lifecycle_router,
     people.router,
     names.router,
-    names.open_router,
-    invitations.mine,
-    invitations.of_link,
-    blocked.router,
+    names.availability_router,
+    invitations.my_router,
+    invitations.link_router,
+    blocked_domains.router,
 )
 
 __all__ = ["ROUTERS"]

@@ -6,20 +6,20 @@ from pydantic import ValidationError
 
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
-from refract.identity.actors import Writer
+from refract.identity.dependencies import WriteCaller
 from refract.links import service
 from refract.links.dependencies import GUARDED
-from refract.links.schemas import BulkCreate, BulkResult, BulkRow, LinkCreate, RowError
+from refract.links.schemas import BulkCreate, BulkResult, BulkRow, BulkRowError, LinkCreate
 from refract.links.service import CreatedLink, NewLink
-from refract.web.problems import ValidationFailed, field_errors
-from refract.web.routes import large_body
-from refract.web.toolkit import IdempotencyKey, Rt, api_router
+from refract.web.dependencies import IdempotencyKeyHeader, Rt, api_router
+from refract.web.problems import ValidationFailed, list_field_errors
+from refract.web.routing import large_body
 
 router = api_router("/links", "links")
-Outcome = CreatedLink | RefractError
+BulkOutcome = CreatedLink | RefractError
 
 
-class _DryRun(Exception):
+class _DryRunRollback(Exception):
     """Ends a transaction that must not be kept."""
 
     def __init__(self, result: BulkResult) -> None:
@@ -30,54 +30,54 @@ class _DryRun(Exception):
 @router.post("/bulk", responses=GUARDED)
 @large_body
 async def create_links(
-    asked: BulkCreate,
-    actor: Writer,
+    body: BulkCreate,
+    actor: WriteCaller,
     rt: Rt,
-    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> BulkResult:
     """Create up to 1,000 links. One row that fails takes nothing from the others; a dry run says what would happen."""
-    if asked.dry_run:
+    if body.dry_run:
         async with rt.db.write() as session:
-            await service.charge_trial(session, rt, actor.user, len(asked.links))
-    rows = await _check(rt, asked.links)
+            await service.charge_trial(session, rt, actor.user, len(body.links))
+    rows = await _check(rt, body.links)
     news = {index: row for index, row in rows.items() if isinstance(row, NewLink)}
-    outcomes: dict[int, Outcome] = {index: row for index, row in rows.items() if isinstance(row, RefractError)}
+    outcomes: dict[int, BulkOutcome] = {index: row for index, row in rows.items() if isinstance(row, RefractError)}
     try:
         async with rt.db.write() as session:
             created = await service.create_links(session, rt, actor.user, list(news.values()))
             outcomes |= dict(zip(news, created, strict=True))
-            result = _report(rt, outcomes)  # in here: after a roll-back there is nothing left to report
-            if asked.dry_run:
-                raise _DryRun(result)
-    except _DryRun as dry:
+            result = _build_result(rt, outcomes)  # in here: after a roll-back there is nothing left to report
+            if body.dry_run:
+                raise _DryRunRollback(result)
+    except _DryRunRollback as dry:
         return dry.result
     return result
 
 
 async def _check(rt: Runtime, rows: list[dict[str, Any]]) -> dict[int, NewLink | RefractError]:
     """Return each row as a new link, or why it cannot be one. Destinations are checked together, with no transaction open."""
-    read = dict(enumerate(map(_read, rows)))
+    read = dict(enumerate(map(_parse_row, rows)))
     valid = {index: row for index, row in read.items() if isinstance(row, LinkCreate)}
     checked = await service.check_links(rt, list(valid.values()))
     refused = {index: row for index, row in read.items() if isinstance(row, RefractError)}
     return refused | dict(zip(valid, checked, strict=True))
 
 
-def _read(row: dict[str, Any]) -> LinkCreate | RefractError:
+def _parse_row(row: dict[str, Any]) -> LinkCreate | RefractError:
     try:
         return LinkCreate.model_validate(row)
     except ValidationError as wrong:
-        return ValidationFailed(errors=field_errors(wrong.errors()))
+        return ValidationFailed(errors=list_field_errors(wrong.errors()))
 
 
-def _report(rt: Runtime, outcomes: dict[int, Outcome]) -> BulkResult:
+def _build_result(rt: Runtime, outcomes: dict[int, BulkOutcome]) -> BulkResult:
     now = rt.clock.now()
-    rows = [_row(rt, index, outcomes[index], now) for index in sorted(outcomes)]
+    rows = [_build_row(rt, index, outcomes[index], now) for index in sorted(outcomes)]
     return BulkResult(results=rows, created=sum(row.status == 201 for row in rows), failed=sum(row.status >= 400 for row in rows))
 
 
-def _row(rt: Runtime, index: int, outcome: Outcome, now: Any) -> BulkRow:
+def _build_row(rt: Runtime, index: int, outcome: BulkOutcome, now: Any) -> BulkRow:
     if isinstance(outcome, RefractError):
         errors = [{"field": one.field, "message": one.message} for one in outcome.errors]
-        return BulkRow(index=index, status=outcome.status, error=RowError(code=outcome.code, detail=outcome.message, errors=errors))
-    return BulkRow(index=index, status=200 if outcome.found else 201, link=outcome.card.shown(rt.settings.public_url, now))
+        return BulkRow(index=index, status=outcome.status, error=BulkRowError(code=outcome.code, detail=outcome.message, errors=errors))
+    return BulkRow(index=index, status=200 if outcome.found else 201, link=outcome.card.to_schema(rt.settings.public_url, now))

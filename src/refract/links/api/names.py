@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import Path, Query, Request, Response
 
 from refract.core.errors import InvalidStateTransition, Stale
-from refract.core.schema import Id
-from refract.identity.actors import MaybeReader, Writer
+from refract.core.schemas import Id
+from refract.identity.dependencies import OptionalReadCaller, WriteCaller
 from refract.limits.errors import RateLimited
 from refract.limits.service import MissLimit
 from refract.links import service
@@ -15,14 +15,14 @@ from refract.links.errors import LinkNotFound, NameNotFound, NotYours, TooManyNa
 from refract.links.schemas import LinkOut
 from refract.names import service as names
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
-from refract.names.models import Kind
+from refract.names.models import NameTarget
 from refract.names.schemas import NameAvailability, NameIn
+from refract.web.dependencies import BadEtag, IdempotencyKeyHeader, IfMatchHeader, Rt, api_router, parse_if_match
 from refract.web.networks import client_network
 from refract.web.problems import problems
-from refract.web.toolkit import BadEtag, IdempotencyKey, IfMatch, Rt, api_router, expected_version
 
 router = api_router("/links/{link_id}/names", "names")
-open_router = api_router("/names", "names")
+availability_router = api_router("/names", "names")
 
 
 @router.post(
@@ -34,37 +34,37 @@ open_router = api_router("/names", "names")
 )
 async def add_name(
     link_id: Id,
-    wish: NameIn,
-    actor: Writer,
+    body: NameIn,
+    actor: WriteCaller,
     rt: Rt,
     space: Space,
-    if_match: IfMatch = None,
-    idempotency_key: IdempotencyKey = None,  # noqa: ARG001 - read by the route class
+    if_match: IfMatchHeader = None,
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> LinkOut:
     """Give a link one more name."""
     async with rt.db.write() as session:
-        held = await service.add_name(session, space, who(actor), link_id, wish.name, version=expected_version(if_match))
+        held = await service.add_name(session, space, who(actor), link_id, body.name, version=parse_if_match(if_match))
         return await shown(rt, held)
 
 
 @router.delete("/{name}", status_code=204, responses=problems(*ASKING, LinkNotFound, NameNotFound, NotYours, Stale, BadEtag))
-async def release_name(link_id: Id, name: str, actor: Writer, rt: Rt, space: Space, if_match: IfMatch = None) -> Response:
+async def release_name(link_id: Id, name: str, actor: WriteCaller, rt: Rt, space: Space, if_match: IfMatchHeader = None) -> Response:
     """Give a name back, so that anybody may take it."""
     async with rt.db.write() as session:
-        await service.release_name(session, space, who(actor), link_id, name, version=expected_version(if_match))
+        await service.release_name(session, space, who(actor), link_id, name, version=parse_if_match(if_match))
     return Response(status_code=204)
 
 
-@open_router.get("/{name}", responses=problems(RateLimited, *ASKING[5:]))
+@availability_router.get("/{name}", responses=problems(RateLimited, *ASKING[5:]))
 async def name_availability(
     name: Annotated[str, Path(max_length=200)],
     request: Request,
-    actor: MaybeReader,
+    actor: OptionalReadCaller,
     rt: Rt,
     space: Space,
-    kind: Annotated[Kind, Query(description="What it is to name: links and lists differ in what they allow.")] = Kind.LINK,
+    kind: Annotated[NameTarget, Query(description="What it is to name: links and lists differ in what they allow.")] = NameTarget.LINK,
 ) -> NameAvailability:
     """Whether a name could be had now, and if not, why. Open to strangers; every question counts against the limit of misses."""
-    await rt.part(MissLimit).charge_network(client_network(request, rt), actor.user.id if actor else None)
+    await rt.singleton(MissLimit).charge_network(client_network(request, rt), actor.user.id if actor else None)
     async with rt.db.read() as session:
-        return await names.availability(session, space, name, kind)
+        return await names.check_availability(session, space, name, kind)

@@ -1,12 +1,11 @@
 """Links in the browser: the table, a link's own page, its form, its people, and the tags they share. Everything works without script."""
 
-from refract.links.pages import form, invitations, looking, one, people, table, tags
-from refract.links.pages.figures import Figures
-from refract.links.pages.form import show_form
-from refract.links.pages.rows import newest, row
-from refract.links.pages.typed import shorten
+from refract.links.pages import detail, editor, index, invitations, people, preview, tags
+from refract.links.pages.editor import render_form
+from refract.links.pages.forms import shorten_url
+from refract.links.pages.link_rows import LinkStatsSource, build_row, load_newest_rows
 
-ROUTERS = (table.router, form.router, looking.router, people.router, invitations.router, tags.router, one.router)
+ROUTERS = (index.router, editor.router, preview.router, people.router, invitations.router, tags.router, detail.router)
 """`one` last: it takes whatever step is left."""
 
-__all__ = ["ROUTERS", "Figures", "newest", "row", "shorten", "show_form"]
+__all__ = ["ROUTERS", "LinkStatsSource", "build_row", "load_newest_rows", "render_form", "shorten_url"]

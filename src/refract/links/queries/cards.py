@@ -7,18 +7,18 @@ from typing import cast
 
 from sqlalchemy import select
 
-from refract.core.db import ReadSession
-from refract.core.rows import slices
+from refract.core.db.bulk import iter_batches
+from refract.core.db.session import ReadSession
 from refract.identity.models import User
 from refract.links.models import FlagReason, Link, LinkOwner, LinkTag, LinkTotals
 from refract.links.schemas import LinkOut, LinkOwnerOut, RedirectStatus
-from refract.names.models import Kind
-from refract.names.queries import names_of
+from refract.names.models import NameTarget
+from refract.names.queries import list_names
 from refract.tags.models import Tag
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class LinkClickTotals:
     """Clicks of a link."""
 
     people: int = 0
@@ -27,7 +27,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnerFacts:
+class OwnerDetails:
     """An owner, as far as a link's page tells of them."""
 
     user_id: int
@@ -36,77 +36,80 @@ class OwnerFacts:
     primary: bool
     added_at: datetime
 
-    def shown(self, *, managing: bool) -> LinkOwnerOut:
+    def to_schema(self, *, managing: bool) -> LinkOwnerOut:
         email = self.email if managing else None
         return LinkOwnerOut(user_id=self.user_id, name=self.name, email=email, primary=self.primary, added_at=self.added_at)
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class LinkCard:
     """A link and what belongs to it."""
 
     link: Link
     names: Sequence[str]
     tags: Sequence[str]
-    owners: Sequence[OwnerFacts]
-    totals: Totals = field(default_factory=Totals)
+    owners: Sequence[OwnerDetails]
+    totals: LinkClickTotals = field(default_factory=LinkClickTotals)
 
-    def shown(self, base_url: str, now: datetime, *, stats: bool = True, managing: bool = True) -> LinkOut:
+    def to_schema(self, base_url: str, now: datetime, *, stats: bool = True, managing: bool = True) -> LinkOut:
         """The link for somebody: with or without figures, and with owners' addresses only for those who manage it."""
         link, totals = self.link, self.totals
         code = link.code
         return LinkOut(
             id=link.id, code=code, short_url=f"{base_url}/{self.names[0] if self.names else code}", names=list(self.names),
             destination=link.destination, title=link.title, notes=link.notes, tags=list(self.tags),
-            redirect_status=cast("RedirectStatus", link.redirect_status), visibility=link.seen_as, status=link.state_at(now),
+            redirect_status=cast("RedirectStatus", link.redirect_status), visibility=link.effective_visibility, status=link.state_at(now),
             expires_at=link.expires_at, created_at=link.created_at, updated_at=link.updated_at,
             total_clicks=totals.people if stats else None, bot_clicks=totals.bots if stats else None,
             last_clicked_at=totals.last_at if stats else None, flagged=link.flagged,
             flag_reason=FlagReason(link.flag_reason or FlagReason.UNCHECKED) if link.flagged else None,
             forward_query=link.forward_query, version=link.version,
-            owners=[one.shown(managing=managing) for one in self.owners],
+            owners=[one.to_schema(managing=managing) for one in self.owners],
         )  # fmt: skip
 
 
-async def card_of(session: ReadSession, link: Link) -> Card:
-    return (await cards_of(session, [link]))[0]
+async def load_card(session: ReadSession, link: Link) -> LinkCard:
+    return (await load_cards(session, [link]))[0]
 
 
-async def cards_of(session: ReadSession, links: Sequence[Link]) -> list[Card]:
+async def load_cards(session: ReadSession, links: Sequence[Link]) -> list[LinkCard]:
     """The links in the order given, each with its names, tags, owners and figures: four queries for any page."""
     ids = [link.id for link in links]
-    names = await names_of(session, Kind.LINK, ids)
-    tags = await tag_names(session, ids)
-    owners = await _owners(session, ids)
-    totals = await _totals(session, ids)
-    return [Card(link, names[link.id], list(tags[link.id].values()), owners[link.id], totals.get(link.id, Totals())) for link in links]
+    names = await list_names(session, NameTarget.LINK, ids)
+    tags = await load_tag_names(session, ids)
+    owners = await _load_owners(session, ids)
+    totals = await _load_totals(session, ids)
+    return [
+        LinkCard(link, names[link.id], list(tags[link.id].values()), owners[link.id], totals.get(link.id, LinkClickTotals()))
+        for link in links
+    ]
 
 
-async def tag_names(session: ReadSession, link_ids: Collection[int]) -> dict[int, dict[int, str]]:
+async def load_tag_names(session: ReadSession, link_ids: Collection[int]) -> dict[int, dict[int, str]]:
     """The tags of each link by id, sorted by name."""
     found: dict[int, dict[int, str]] = {link_id: {} for link_id in link_ids}
-    for some in slices(sorted(link_ids)):
+    for some in iter_batches(sorted(link_ids)):
         question = select(LinkTag.link_id, Tag.id, Tag.name).join(Tag, Tag.id == LinkTag.tag_id).where(LinkTag.link_id.in_(some))
         for link_id, tag_id, name in await session.execute(question.order_by(Tag.key)):
             found[link_id][tag_id] = name
     return found
 
 
-async def _owners(session: ReadSession, link_ids: Collection[int]) -> dict[int, list[OwnerFacts]]:
+async def _load_owners(session: ReadSession, link_ids: Collection[int]) -> dict[int, list[OwnerDetails]]:
     """The owners of each link, the primary one first, the others as they came."""
-    found: dict[int, list[OwnerFacts]] = {link_id: [] for link_id in link_ids}
-    for some in slices(sorted(link_ids)):
+    found: dict[int, list[OwnerDetails]] = {link_id: [] for link_id in link_ids}
+    for some in iter_batches(sorted(link_ids)):
         question = select(LinkOwner, User).join(User, User.id == LinkOwner.user_id).where(LinkOwner.link_id.in_(some))
         for owner, user in await session.execute(question):
-            found[owner.link_id].append(OwnerFacts(user.id, user.shown_name, user.email, owner.is_primary, owner.created_at))
+            found[owner.link_id].append(OwnerDetails(user.id, user.public_name, user.email, owner.is_primary, owner.created_at))
     for owners in found.values():
         owners.sort(key=lambda one: (not one.primary, one.added_at, one.user_id))
     return found
 
 
-async def _totals(session: ReadSession, link_ids: Collection[int]) -> dict[int, Totals]:
-    found: dict[int, Totals] = {}
-    for some in slices(sorted(link_ids)):
+async def _load_totals(session: ReadSession, link_ids: Collection[int]) -> dict[int, LinkClickTotals]:
+    found: dict[int, LinkClickTotals] = {}
+    for some in iter_batches(sorted(link_ids)):
         for row in await session.scalars(select(LinkTotals).where(LinkTotals.link_id.in_(some))):
-            found[row.link_id] = Totals(row.total_clicks, row.bot_clicks, row.last_clicked_at)
+            found[row.link_id] = LinkClickTotals(row.total_clicks, row.bot_clicks, row.last_clicked_at)
     return found

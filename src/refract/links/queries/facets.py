@@ -6,17 +6,17 @@ from datetime import datetime
 
 from sqlalchemy import and_, func, select
 
-from refract.core.db import ReadSession
+from refract.core.db.session import ReadSession
 from refract.links.models import Link, LinkOwner, LinkState, LinkTag
-from refract.links.queries.find import in_state
+from refract.links.queries.links import is_in_state
 from refract.tags.models import SHARED_SPACE, Tag
 
-MOST_COUNTED = 1_000
-MOST_TAGS = 12
+MAX_COUNTED = 1_000
+MAX_TAG_FACETS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class TagCount:
+class LinkTagCount:
     name: str
     slug: str
     color: str
@@ -30,8 +30,8 @@ async def count_states(session: ReadSession, user_id: int, now: datetime) -> dic
         mine = (
             select(Link.id)
             .join(LinkOwner, and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id))
-            .where(in_state(state, now))
-            .limit(MOST_COUNTED + 1)
+            .where(is_in_state(state, now))
+            .limit(MAX_COUNTED + 1)
             .subquery(f"in_{state.value}")
         )
         counts.append(select(func.count()).select_from(mine).scalar_subquery())
@@ -39,9 +39,9 @@ async def count_states(session: ReadSession, user_id: int, now: datetime) -> dic
     return {state.value: int(count) for state, count in zip(LinkState, found, strict=True)}
 
 
-async def count_tags(session: ReadSession, user_id: int) -> list[TagCount]:
+async def count_tags(session: ReadSession, user_id: int) -> list[LinkTagCount]:
     """The tags most used among my latest links. One query over at most `MOST_COUNTED` of them."""
-    latest = select(LinkOwner.link_id).where(LinkOwner.user_id == user_id).order_by(LinkOwner.link_id.desc()).limit(MOST_COUNTED).subquery()
+    latest = select(LinkOwner.link_id).where(LinkOwner.user_id == user_id).order_by(LinkOwner.link_id.desc()).limit(MAX_COUNTED).subquery()
     number = func.count()
     question = (
         select(Tag.name, Tag.key, Tag.color, number)
@@ -51,12 +51,12 @@ async def count_tags(session: ReadSession, user_id: int) -> list[TagCount]:
         .where(Tag.space == SHARED_SPACE, Tag.deleted_at.is_(None), Link.status != LinkState.DELETED)
         .group_by(Tag.id, Tag.name, Tag.key, Tag.color)
         .order_by(number.desc(), Tag.key)
-        .limit(MOST_TAGS)
+        .limit(MAX_TAG_FACETS)
     )
-    return [TagCount(name, key, color, count) for name, key, color, count in await session.execute(question)]
+    return [LinkTagCount(name, key, color, count) for name, key, color, count in await session.execute(question)]
 
 
-async def tag_colors(session: ReadSession, names: Collection[str]) -> dict[str, str]:
+async def load_tag_colors(session: ReadSession, names: Collection[str]) -> dict[str, str]:
     """The colours of shared tags by what they are called. One query for any page of links."""
     if not names:
         return {}

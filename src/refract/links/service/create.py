@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from sqlalchemy import Table
 
-from refract.core.db import WriteSession
+from refract.core.db.bulk import build_loaded_instance, insert_rows
+from refract.core.db.session import WriteSession
 from refract.core.errors import RefractError
-from refract.core.ids import created_at
-from refract.core.rows import as_read, insert_rows
+from refract.core.ids import get_creation_time
 from refract.core.runtime import Runtime
 from refract.identity.models import User, UserRole
 from refract.limits.errors import RateLimited
@@ -19,14 +19,14 @@ from refract.limits.service import HOUR_SECONDS, charge, charge_up_to
 from refract.links import feed, history
 from refract.links.errors import PastExpiry
 from refract.links.models import Link, LinkOwner, LinkState, LinkTag, Visibility
-from refract.links.payloads import check_later
-from refract.links.queries.cards import Card, OwnerFacts
-from refract.links.schemas import MOST_IN_BULK
+from refract.links.queries.cards import LinkCard, OwnerDetails
+from refract.links.safety.service import enqueue_recheck
+from refract.links.schemas import MAX_BULK_LINKS
 from refract.links.service.new_links import NewLink, digest, find_existing, split_turns
-from refract.links.service.tagging import checked
+from refract.links.service.tags import validate_tags
 from refract.names import service as names
 from refract.names.grammar import name_key
-from refract.names.models import Kind
+from refract.names.models import NameTarget
 from refract.names.service import Namespace, namespace_of
 from refract.tags import service as tags
 from refract.tags.models import Tag
@@ -39,14 +39,14 @@ TRIALS_PER_CREATE = 10
 class CreatedLink:
     """A link, and whether it is new or was found."""
 
-    card: Card
+    card: LinkCard
     found: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
     row: Mapping[str, Any]
-    card: Card
+    card: LinkCard
     tags: Mapping[int, str]
 
 
@@ -83,7 +83,7 @@ async def create_links(session: WriteSession, rt: Runtime, owner: User, news: Se
 async def charge_trial(session: WriteSession, rt: Runtime, owner: User, rows: int) -> None:
     """Charge a dry run, which gives back what it takes for links and costs as much work as creating them."""
     limit = creation_limit(rt, owner)
-    per_hour = None if limit is None else max(limit * TRIALS_PER_CREATE, MOST_IN_BULK)
+    per_hour = None if limit is None else max(limit * TRIALS_PER_CREATE, MAX_BULK_LINKS)
     await charge(session, f"trials:{owner.id}", rows, per_hour=per_hour, now=rt.clock.now())
 
 
@@ -103,9 +103,9 @@ async def _create(session: WriteSession, rt: Runtime, owner: User, news: Sequenc
     tag_names: dict[int, list[str]] = {}
     for index, new in enumerate(news):
         try:
-            tag_names[index] = checked(new.given.tags)
+            tag_names[index] = validate_tags(new.given.tags)
             if new.kept is None:
-                refuse_past(new.given.expires_at, now)
+                reject_past_expiry(new.given.expires_at, now)
             pending[index] = new
         except RefractError as exc:
             results[index] = exc
@@ -113,40 +113,46 @@ async def _create(session: WriteSession, rt: Runtime, owner: User, news: Sequenc
         found = await find_existing(session, owner, pending, now)
         results |= {index: CreatedLink(card, found=True) for index, card in found.items()}
         together, later = split_turns({index: new for index, new in pending.items() if index not in found})
-        results |= await _make(session, space, owner, {index: (pending[index], tag_names[index]) for index in together})
+        results |= await _create_batch(session, space, owner, {index: (pending[index], tag_names[index]) for index in together})
         pending = {index: pending[index] for index in later}
     return [results[index] for index in range(len(news))]
 
 
-def refuse_past(expires_at: datetime | None, now: datetime) -> None:
+def reject_past_expiry(expires_at: datetime | None, now: datetime) -> None:
     if expires_at is not None and expires_at <= now:
         raise PastExpiry
 
 
-async def _make(session: WriteSession, space: Namespace, owner: User, news: Mapping[int, tuple[NewLink, list[str]]]) -> dict[int, Outcome]:
+async def _create_batch(
+    session: WriteSession, space: Namespace, owner: User, news: Mapping[int, tuple[NewLink, list[str]]]
+) -> dict[int, Outcome]:
     now = space.clock.now()
-    numbers = await _numbers(session, space, {index: new for index, (new, _) in news.items()})
-    refused = await names.claim(session, space, Kind.LINK, {numbers[index]: new.given.names for index, (new, _) in news.items()})
+    numbers = await _assign_ids(session, space, {index: new for index, (new, _) in news.items()})
+    refused = await names.claim_names(
+        session, space, NameTarget.LINK, {numbers[index]: new.given.names for index, (new, _) in news.items()}
+    )
     granted = {index: pair for index, pair in news.items() if numbers[index] not in refused}
-    codes = await names.give_codes(session, space, _codes_wanted(space, numbers, granted))
-    by_name = await tags.ensure_shared(session, space.ids, dict.fromkeys(name for _, wanted in granted.values() for name in wanted), now)
+    codes = await names.assign_codes(session, space, _select_codes(space, numbers, granted))
+    by_name = await tags.ensure_shared_tags(
+        session, space.ids, dict.fromkeys(name for _, wanted in granted.values() for name in wanted), now
+    )
     drafts = {
-        index: _draft(numbers[index], codes.get(numbers[index]), new, owner, [by_name[name] for name in wanted])
+        index: _build_draft(numbers[index], codes.get(numbers[index]), new, owner, [by_name[name] for name in wanted])
         for index, (new, wanted) in granted.items()
     }
-    await _insert(session, owner.id, list(drafts.values()), now)
-    await check_later(session, space, [numbers[index] for index, (new, _) in granted.items() if new.vetted.unchecked])
+    await _insert_rows(session, owner.id, list(drafts.values()), now)
+    await enqueue_recheck(session, space, [numbers[index] for index, (new, _) in granted.items() if new.vetted.unchecked])
     made: dict[int, Outcome] = {index: refused[number] for index, number in numbers.items() if number in refused}
     return made | {index: CreatedLink(draft.card) for index, draft in drafts.items()}
 
 
-async def _numbers(session: WriteSession, space: Namespace, news: Mapping[int, NewLink]) -> dict[int, int]:
+async def _assign_ids(session: WriteSession, space: Namespace, news: Mapping[int, NewLink]) -> dict[int, int]:
     kept = {index: new.kept.number for index, new in news.items() if new.kept is not None and new.kept.number is not None}
     others = [index for index in news if index not in kept]
-    return kept | dict(zip(others, await names.free_ids(session, space, len(others)), strict=True))
+    return kept | dict(zip(others, await names.allocate_ids(session, space, len(others)), strict=True))
 
 
-def _codes_wanted(space: Namespace, numbers: Mapping[int, int], news: Mapping[int, tuple[NewLink, list[str]]]) -> dict[int, str | None]:
+def _select_codes(space: Namespace, numbers: Mapping[int, int], news: Mapping[int, tuple[NewLink, list[str]]]) -> dict[int, str | None]:
     """Return which links get a random code, and the one they had elsewhere. A kept id keeps the code made of it."""
     wanted: dict[int, str | None] = {}
     for index, (new, _) in news.items():
@@ -156,42 +162,42 @@ def _codes_wanted(space: Namespace, numbers: Mapping[int, int], news: Mapping[in
     return wanted
 
 
-def _draft(number: int, code: str | None, new: NewLink, owner: User, tags_of_link: Sequence[Tag]) -> _Draft:
-    given, vetted, made = new.given, new.vetted, created_at(number)
+def _build_draft(number: int, code: str | None, new: NewLink, owner: User, tags_of_link: Sequence[Tag]) -> _Draft:
+    given, vetted, made = new.given, new.vetted, get_creation_time(number)
     state = LinkState.DISABLED if new.kept is not None and new.kept.disabled else LinkState.ACTIVE
-    visibility, audience = Visibility(new.visibility).stored
+    visibility, audience = Visibility(new.visibility).columns
     by_key: dict[str, str] = {}
     for name in given.names:
         by_key.setdefault(name_key(name), name)
     row = {
-        "id": number, "destination": vetted.typed, "href": vetted.href, "href_digest": digest(vetted.href), "destination_host": vetted.host,
+        "id": number, "destination": vetted.as_typed, "href": vetted.href, "href_digest": digest(vetted.href), "destination_host": vetted.host,
         "has_placeholders": vetted.template is not None, "title": given.title, "notes": given.notes,
         "redirect_status": given.redirect_status, "visibility": visibility, "audience": audience, "random_code": code,
         "forward_query": given.forward_query, "status": state.value, "disabled_by_admin": False,
         "flagged": vetted.flagged, "flag_reason": vetted.flag_reason, "checked_at": None if vetted.unchecked else made,
         "expires_at": given.expires_at, "created_at": made, "updated_at": made, "deleted_at": None, "version": 1,
     }  # fmt: skip
-    link = as_read(Link, {**row, "on_hold": False})
-    row["search_text"] = link.__dict__["search_text"] = history.searchable(link, list(by_key.values()))
-    facts = OwnerFacts(owner.id, owner.shown_name, owner.email, primary=True, added_at=made)
+    link = build_loaded_instance(Link, {**row, "on_hold": False})
+    row["search_text"] = link.__dict__["search_text"] = history.build_search_text(link, list(by_key.values()))
+    facts = OwnerDetails(owner.id, owner.public_name, owner.email, primary=True, added_at=made)
     tagged = {tag.id: tag.name for tag in sorted(tags_of_link, key=lambda tag: tag.key)}
-    return _Draft(row, Card(link, list(by_key.values()), list(tagged.values()), [facts]), tagged)
+    return _Draft(row, LinkCard(link, list(by_key.values()), list(tagged.values()), [facts]), tagged)
 
 
-async def _insert(session: WriteSession, owner_id: int, drafts: Sequence[_Draft], now: datetime) -> None:
+async def _insert_rows(session: WriteSession, owner_id: int, drafts: Sequence[_Draft], now: datetime) -> None:
     """The rows of new links, table by table."""
     links = [draft.card.link for draft in drafts]
     tagged = [{"link_id": draft.card.link.id, "tag_id": tag_id} for draft in drafts for tag_id in draft.tags]
     await insert_rows(session, _table(Link), [draft.row for draft in drafts])
-    await insert_rows(session, _table(LinkOwner), [_owner(link, owner_id) for link in links])
+    await insert_rows(session, _table(LinkOwner), [_build_owner_row(link, owner_id) for link in links])
     await insert_rows(session, _table(LinkTag), tagged)
-    await tags.count_use(session, Counter(row["tag_id"] for row in tagged), now)
-    await feed.changed(session, [feed.change_of(draft.card.link, draft.card.names) for draft in drafts])
+    await tags.adjust_usage(session, Counter(row["tag_id"] for row in tagged), now)
+    await feed.publish_changes(session, [feed.build_change(draft.card.link, draft.card.names) for draft in drafts])
 
 
 def _table(model: type[Any]) -> Table:
     return cast("Table", model.__table__)
 
 
-def _owner(link: Link, owner_id: int) -> dict[str, Any]:
+def _build_owner_row(link: Link, owner_id: int) -> dict[str, Any]:
     return {"link_id": link.id, "user_id": owner_id, "primary_link_id": link.id, "added_by": owner_id, "created_at": link.created_at}

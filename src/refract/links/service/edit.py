@@ -4,122 +4,158 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.errors import NothingToUndo
-from refract.identity.access import Right
+from refract.identity.access import AccessRight
 from refract.links import history
-from refract.links.access import Who
-from refract.links.errors import OnlyAdministrators
-from refract.links.history import UNDOABLE, Action
+from refract.links.access import LinkCaller
+from refract.links.errors import NameNotFound, OnlyAdministrators, TooManyNames
+from refract.links.history import UNDOABLE_ACTIONS, LinkChangeAction
 from refract.links.models import Link, LinkState
-from refract.links.payloads import check_later
-from refract.links.queries.find import version_of
-from refract.links.safety import Vetted
-from refract.links.schemas import LinkPatch
-from refract.links.service.create import refuse_past
-from refract.links.service.hold import Held, hold
+from refract.links.queries.links import get_version
+from refract.links.safety.service import CheckedDestination, enqueue_recheck
+from refract.links.schemas import MAX_NAMES, LinkPatch
+from refract.links.service.create import reject_past_expiry
+from refract.links.service.locked_link import LockedLink, lock_link
 from refract.links.service.new_links import digest
-from refract.links.service.tagging import checked, retag, wanted
+from refract.links.service.tags import ensure_tags, replace_tags, validate_tags
+from refract.names import service as names
+from refract.names.errors import SlugTaken
+from refract.names.grammar import name_key
+from refract.names.models import NameTarget
 from refract.names.service import Namespace
-from refract.tags.queries import tags_by_id
-from refract.tags.service import count_use
+from refract.tags.queries import find_tags_by_id
+from refract.tags.service import adjust_usage
 
-UNDO_WITHIN = timedelta(hours=24)
+UNDO_WINDOW = timedelta(hours=24)
 
 
 async def edit_link(
     session: WriteSession,
     space: Namespace,
-    who: Who,
+    caller: LinkCaller,
     link_id: int,
     patch: LinkPatch,
-    vetted: Vetted | None = None,
+    vetted: CheckedDestination | None = None,
     *,
     version: int | None = None,
-) -> Held:
+) -> LockedLink:
     """Change what the patch names. `vetted` is its destination, looked at; `version` the one the change is meant for."""
-    held = await hold(session, who, link_id, space.clock.now(), version=version)
-    held.demand_not_deleted("edited")
+    held = await lock_link(session, caller, link_id, space.clock.now(), version=version)
+    held.require_not_deleted("edited")
     given = patch.model_fields_set
-    if "destination" in given and vetted is not None and vetted.typed != held.link.destination:
-        await lead_to(held, space, vetted)
+    if "destination" in given and vetted is not None and vetted.as_typed != held.link.destination:
+        await set_destination(held, space, vetted)
     if "expires_at" in given and patch.expires_at != held.link.expires_at:
-        refuse_past(patch.expires_at, held.now)
+        reject_past_expiry(patch.expires_at, held.now)
         held.link.expires_at = patch.expires_at
-        wake(held.link)
+        clear_expired_mark(held.link)
     for field in given & {"title", "notes", "redirect_status", "forward_query"}:
         setattr(held.link, field, getattr(patch, field))
     if patch.visibility is not None:
-        held.link.seen_as = patch.visibility
+        held.link.effective_visibility = patch.visibility
     if patch.tags is not None:
-        tags = await wanted(session, space.ids, checked(patch.tags), held.now)
-        await retag(session, link_id, held.tags, tags, held.now)
+        tags = await ensure_tags(session, space.ids, validate_tags(patch.tags), held.now)
+        await replace_tags(session, link_id, held.tags, tags, held.now)
         held.tags = tags
-    await held.record(Action.EDITED)
+    await held.record_version(LinkChangeAction.EDITED)
     return held
 
 
-async def revert_link(session: WriteSession, space: Namespace, who: Who, link_id: int, version: int, vetted: Vetted) -> Held:
+async def revert_link(
+    session: WriteSession, space: Namespace, caller: LinkCaller, link_id: int, version: int, vetted: CheckedDestination
+) -> LockedLink:
     """Give a link the fields of an earlier version again. `vetted` is that version's destination, looked at anew.
 
     Names and people stay as they are; an expiry that has passed meanwhile does not come back.
     """
-    held = await hold(session, who, link_id, space.clock.now())
-    held.demand_not_deleted("reverted")
-    kept = (await version_of(session, link_id, version)).snapshot
+    held = await lock_link(session, caller, link_id, space.clock.now())
+    held.require_not_deleted("reverted")
+    kept = (await get_version(session, link_id, version)).snapshot
     expiry = held.link.expires_at
-    history.restore(held.link, kept, life=False)
+    history.restore_fields(held.link, kept, with_state=False)
     if held.link.expires_at is not None and held.link.expires_at <= held.now:
         held.link.expires_at = expiry
-    await lead_to(held, space, vetted)
-    wake(held.link)
+    await set_destination(held, space, vetted)
+    clear_expired_mark(held.link)
     await _restore_tags(held, kept)
-    await held.record(Action.REVERTED)
+    await held.record_version(LinkChangeAction.REVERTED)
     return held
 
 
-async def undo(session: WriteSession, space: Namespace, who: Who, link_id: int) -> Held:
+async def undo_link(session: WriteSession, space: Namespace, caller: LinkCaller, link_id: int) -> LockedLink:
     """Take back the latest delete, disable or edit, exactly. What an administrator did to somebody's link, only one can take back."""
-    held = await hold(session, who, link_id, space.clock.now(), right=Right.EDIT)
-    last = await version_of(session, link_id, held.link.version)
-    if last.action not in UNDOABLE or held.now - last.at > UNDO_WITHIN:
+    held = await lock_link(session, caller, link_id, space.clock.now(), right=AccessRight.EDIT)
+    last = await get_version(session, link_id, held.link.version)
+    if last.action not in UNDOABLE_ACTIONS or held.now - last.at > UNDO_WINDOW:
         raise NothingToUndo
-    if last.as_admin and not who.is_admin:
+    if last.as_admin and not caller.is_admin:
         raise OnlyAdministrators
-    kept = (await version_of(session, link_id, last.version - 1)).snapshot
+    kept = (await get_version(session, link_id, last.version - 1)).snapshot
     revived = held.link.status == LinkState.DELETED
     if revived:
-        await count_use(session, dict.fromkeys(held.tags, 1), held.now)
+        await adjust_usage(session, dict.fromkeys(held.tags, 1), held.now)
     moved = kept["destination"] != held.link.destination
-    history.restore(held.link, kept, life=True)
+    history.restore_fields(held.link, kept, with_state=True)
     if moved:  # to where nobody has looked since
         held.link.checked_at = None
-        await check_later(session, space, [link_id])
+        await enqueue_recheck(session, space, [link_id])
     await _restore_tags(held, kept)
-    await held.record(Action.UNDONE)
+    await held.record_version(LinkChangeAction.UNDONE)
     return held
 
 
-async def lead_to(held: Held, space: Namespace, vetted: Vetted) -> None:
+async def set_destination(held: LockedLink, space: Namespace, vetted: CheckedDestination) -> None:
     """Send a link somewhere else. What could not be checked yet is checked as soon as the service can be asked."""
     link = held.link
-    link.destination, link.href, link.href_digest = vetted.typed, vetted.href, digest(vetted.href)
+    link.destination, link.href, link.href_digest = vetted.as_typed, vetted.href, digest(vetted.href)
     link.destination_host, link.flagged, link.flag_reason = vetted.host, vetted.flagged, vetted.flag_reason
     link.has_placeholders = vetted.template is not None
     link.checked_at = None if vetted.unchecked else held.now
     if vetted.unchecked:
-        await check_later(held.session, space, [link.id])
+        await enqueue_recheck(held.session, space, [link.id])
 
 
-def wake(link: Link) -> None:
+def clear_expired_mark(link: Link) -> None:
     """A link that was marked as expired goes by its expiry again; the mark is only the job's note."""
     if link.status == LinkState.EXPIRED:
         link.status = LinkState.ACTIVE.value
 
 
-async def _restore_tags(held: Held, kept: Mapping[str, Any]) -> None:
+async def _restore_tags(held: LockedLink, snapshot: Mapping[str, Any]) -> None:
     """The tags of an earlier version, as far as they still exist, under the names they have now."""
-    found = await tags_by_id(held.session, [int(tag_id) for tag_id in kept["tags"]])
+    found = await find_tags_by_id(held.session, [int(tag_id) for tag_id in snapshot["tags"]])
     tags = {tag.id: tag.name for tag in found.values() if tag.deleted_at is None}
-    await retag(held.session, held.link.id, held.tags, tags, held.now)
+    await replace_tags(held.session, held.link.id, held.tags, tags, held.now)
     held.tags = tags
+
+
+# Names of a link: more can be taken, and each can be given back; none ever changes.
+
+
+async def add_name(
+    session: WriteSession, space: Namespace, caller: LinkCaller, link_id: int, name: str, *, version: int | None = None
+) -> LockedLink:
+    """Give a link one more name."""
+    held = await lock_link(session, caller, link_id, space.clock.now(), version=version)
+    held.require_not_deleted("named")
+    if name_key(name) in map(name_key, held.names):
+        raise SlugTaken(name=name)
+    if len(held.names) >= MAX_NAMES:
+        raise TooManyNames(most=MAX_NAMES)
+    await names.claim_names_for(session, space, NameTarget.LINK, link_id, [name])
+    held.names.append(name)
+    await held.record_version(LinkChangeAction.NAMED)
+    return held
+
+
+async def release_name(
+    session: WriteSession, space: Namespace, caller: LinkCaller, link_id: int, name: str, *, version: int | None = None
+) -> LockedLink:
+    """Give a name back, so that anybody may take it. A deleted link's names can be given back too."""
+    held = await lock_link(session, caller, link_id, space.clock.now(), version=version)
+    if not await names.release_names(session, NameTarget.LINK, link_id, [name_key(name)]):
+        raise NameNotFound(name=name)
+    held.names = [other for other in held.names if name_key(other) != name_key(name)]
+    await held.record_version(LinkChangeAction.NAME_RELEASED)
+    return held

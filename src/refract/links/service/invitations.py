@@ -5,97 +5,99 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import delete, func, or_, select
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.identity import audit
-from refract.identity.access import Right
+from refract.identity.access import AccessRight
 from refract.identity.models import User, UserStatus
-from refract.identity.people import person_by_email
-from refract.links.access import Who
+from refract.identity.users import get_user_by_email
+from refract.links.access import LinkCaller
 from refract.links.errors import InvitationNotFound, LinkNotFound, NotYours, OwnerExists, TooManyInvitations
 from refract.links.models import InvitedRole, LinkInvitation, LinkOwner
-from refract.links.service.hold import Held, hold
-from refract.links.service.people import make_owner, make_primary
+from refract.links.service.locked_link import LockedLink, lock_link
+from refract.links.service.people import make_owner, make_primary_owner
 
-EXPIRES_AFTER = timedelta(days=14)
-MAX_PENDING = 20
+INVITATION_LIFETIME = timedelta(days=14)
+MAX_OPEN_INVITATIONS = 20
 """Invitations of one link that may be open at a time."""
 
-_RIGHTS = {InvitedRole.OWNER: Right.MANAGE, InvitedRole.PRIMARY: Right.TRANSFER}
+_RIGHT_BY_ROLE = {InvitedRole.OWNER: AccessRight.MANAGE, InvitedRole.PRIMARY: AccessRight.TRANSFER}
 
 
-async def offer_link(session: WriteSession, who: Who, link_id: int, email: str, role: InvitedRole, now: datetime) -> Held | LinkInvitation:
+async def invite_owner(
+    session: WriteSession, caller: LinkCaller, link_id: int, email: str, role: InvitedRole, now: datetime
+) -> LockedLink | LinkInvitation:
     """Invite somebody to own a link; inviting them again renews the offer.
 
     An administrator who does not own the link assigns it at once, which returns the changed link.
     """
-    held = await hold(session, who, link_id, now, right=_RIGHTS[role])
-    held.demand_not_deleted("given an owner" if role is InvitedRole.OWNER else "transferred")
-    person = await person_by_email(session, email)
+    held = await lock_link(session, caller, link_id, now, right=_RIGHT_BY_ROLE[role])
+    held.require_not_deleted("given an owner" if role is InvitedRole.OWNER else "transferred")
+    person = await get_user_by_email(session, email)
     owner = await session.get(LinkOwner, (link_id, person.id))
     if owner is not None and (owner.is_primary or role is InvitedRole.OWNER):
         raise OwnerExists
-    if held.standing.as_admin:
-        await _give(held, person.id, role, added_by=who.user_id)
+    if held.access.as_admin:
+        await _assign_role(held, person.id, role, added_by=caller.user_id)
         return held
-    invitation = await _renewed(session, who, link_id, person, now)
-    invitation.role, invitation.inviter_id = role.value, who.user_id
-    invitation.created_at, invitation.expires_at = now, now + EXPIRES_AFTER
-    audit.record(session, "link.owner_invited", at=now, actor_id=who.user_id, target=link_id, detail=f"{role} {person.id}")
+    invitation = await _get_or_create_invitation(session, caller, link_id, person, now)
+    invitation.role, invitation.inviter_id = role.value, caller.user_id
+    invitation.created_at, invitation.expires_at = now, now + INVITATION_LIFETIME
+    audit.add_entry(session, "link.owner_invited", at=now, actor_id=caller.user_id, target=link_id, detail=f"{role} {person.id}")
     await session.flush()
     return invitation
 
 
-async def _renewed(session: WriteSession, who: Who, link_id: int, person: User, now: datetime) -> LinkInvitation:
+async def _get_or_create_invitation(session: WriteSession, caller: LinkCaller, link_id: int, person: User, now: datetime) -> LinkInvitation:
     """Return the open invitation of a person, or a new one. The link is locked, so there is never a second."""
     found = await session.scalar(select(LinkInvitation).where(LinkInvitation.link_id == link_id, LinkInvitation.invitee_id == person.id))
     if found is not None:
         return found
     still_open = (LinkInvitation.link_id == link_id, LinkInvitation.expires_at > now)
-    if (await session.scalar(select(func.count()).where(*still_open)) or 0) >= MAX_PENDING:
-        raise TooManyInvitations(most=MAX_PENDING)
-    made = LinkInvitation(id=session.ids.next_id(), link_id=link_id, inviter_id=who.user_id, invitee_id=person.id)
+    if (await session.scalar(select(func.count()).where(*still_open)) or 0) >= MAX_OPEN_INVITATIONS:
+        raise TooManyInvitations(most=MAX_OPEN_INVITATIONS)
+    made = LinkInvitation(id=session.ids.next_id(), link_id=link_id, inviter_id=caller.user_id, invitee_id=person.id)
     session.add(made)
     return made
 
 
-async def accept_invitation(session: WriteSession, user_id: int, invitation_id: int, now: datetime) -> Held:
+async def accept_invitation(session: WriteSession, user_id: int, invitation_id: int, now: datetime) -> LockedLink:
     """Take an offer. It holds only while whoever made it may still make it."""
-    invitation = await _mine(session, user_id, invitation_id, now)
+    invitation = await _lock_invitation(session, user_id, invitation_id, now)
     role = InvitedRole(invitation.role)
     inviter = await session.get(User, invitation.inviter_id)
     if inviter is None or inviter.status != UserStatus.ACTIVE:
         raise InvitationNotFound
     try:
-        held = await hold(session, Who(inviter.id), invitation.link_id, now, right=_RIGHTS[role])
+        held = await lock_link(session, LinkCaller(inviter.id), invitation.link_id, now, right=_RIGHT_BY_ROLE[role])
     except (LinkNotFound, NotYours) as exc:
         raise InvitationNotFound from exc
-    held.demand_not_deleted("accepted")
-    held.who = Who(user_id)  # the change is theirs, by the rights of whoever asked them
+    held.require_not_deleted("accepted")
+    held.caller = LinkCaller(user_id)  # the change is theirs, by the rights of whoever asked them
     await session.delete(invitation)
-    await _give(held, user_id, role, added_by=inviter.id)
+    await _assign_role(held, user_id, role, added_by=inviter.id)
     return held
 
 
 async def decline_invitation(session: WriteSession, user_id: int, invitation_id: int, now: datetime) -> None:
-    await session.delete(await _mine(session, user_id, invitation_id, now))
+    await session.delete(await _lock_invitation(session, user_id, invitation_id, now))
     await session.flush()
 
 
-async def withdraw_invitation(session: WriteSession, who: Who, link_id: int, invitation_id: int, now: datetime) -> None:
+async def withdraw_invitation(session: WriteSession, caller: LinkCaller, link_id: int, invitation_id: int, now: datetime) -> None:
     """Take an offer back: any owner of the link may, whoever made it."""
-    held = await hold(session, who, link_id, now, right=Right.MANAGE)
+    held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
     found = await session.get(LinkInvitation, invitation_id)
     if found is None or found.link_id != link_id:
         raise InvitationNotFound
     await session.delete(found)
-    if held.standing.as_admin:
-        audit.record(session, "link.invitation_withdrawn", at=now, actor_id=who.user_id, target=link_id)
+    if held.access.as_admin:
+        audit.add_entry(session, "link.invitation_withdrawn", at=now, actor_id=caller.user_id, target=link_id)
     await session.flush()
 
 
-async def forget_invitations(session: WriteSession, now: datetime, most: int = 500) -> int:
+async def purge_invitations(session: WriteSession, now: datetime, limit: int = 500) -> int:
     """Remove a slice of the expired ones; return how many went."""
-    old = select(LinkInvitation.id).where(LinkInvitation.expires_at <= now).order_by(LinkInvitation.expires_at).limit(most)
+    old = select(LinkInvitation.id).where(LinkInvitation.expires_at <= now).order_by(LinkInvitation.expires_at).limit(limit)
     ids: Sequence[int] = list(await session.scalars(old))
     if ids:
         await session.execute(delete(LinkInvitation).where(LinkInvitation.id.in_(ids)))
@@ -108,7 +110,7 @@ async def erase_invitations(session: WriteSession, user_id: int) -> None:
     await session.execute(delete(LinkInvitation).where(theirs).execution_options(synchronize_session=False))
 
 
-async def _mine(session: WriteSession, user_id: int, invitation_id: int, now: datetime) -> LinkInvitation:
+async def _lock_invitation(session: WriteSession, user_id: int, invitation_id: int, now: datetime) -> LinkInvitation:
     """Return an offer to this person that is still open, locked, so that it is answered once."""
     wanted = select(LinkInvitation).where(LinkInvitation.id == invitation_id, LinkInvitation.invitee_id == user_id)
     found = await session.scalar(wanted.with_for_update())
@@ -117,5 +119,5 @@ async def _mine(session: WriteSession, user_id: int, invitation_id: int, now: da
     return found
 
 
-async def _give(held: Held, user_id: int, role: InvitedRole, *, added_by: int) -> None:
-    await (make_owner if role is InvitedRole.OWNER else make_primary)(held, user_id, added_by=added_by)
+async def _assign_role(held: LockedLink, user_id: int, role: InvitedRole, *, added_by: int) -> None:
+    await (make_owner if role is InvitedRole.OWNER else make_primary_owner)(held, user_id, added_by=added_by)

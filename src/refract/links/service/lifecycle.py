@@ -1,38 +1,49 @@
 """active ⇄ disabled · expired is a matter of time · any → deleted."""
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, cast
 
-from refract.core.db import WriteSession
-from refract.links.access import Who
+from sqlalchemy import Table, and_, delete, or_, select, update
+
+from refract.core.db.bulk import insert_or_skip
+from refract.core.db.session import WriteSession
+from refract.links import feed
+from refract.links.access import LinkCaller
 from refract.links.errors import LinkNotFound, OnlyAdministrators, RenewalNeeded
-from refract.links.history import Action
-from refract.links.models import FlagReason, LinkState
-from refract.links.service.create import refuse_past
-from refract.links.service.edit import wake
-from refract.links.service.hold import Held, hold
-from refract.tags.service import count_use
+from refract.links.history import LinkChangeAction
+from refract.links.models import FlagReason, Link, LinkChange, LinkInvitation, LinkOwner, LinkShare, LinkState, LinkTag, LinkTombstone
+from refract.links.queries.cards import load_tag_names
+from refract.links.service.create import reject_past_expiry
+from refract.links.service.edit import clear_expired_mark
+from refract.links.service.locked_link import LockedLink, lock_link
+from refract.names.models import Name, NameTarget
+from refract.names.queries import list_names
+from refract.tags.service import adjust_usage
 
 
-async def disable_link(session: WriteSession, who: Who, link_id: int, now: datetime, *, version: int | None = None) -> Held:
+async def disable_link(session: WriteSession, caller: LinkCaller, link_id: int, now: datetime, *, version: int | None = None) -> LockedLink:
     """Stop an active link. An administrator may also close what its owner has disabled already."""
-    held = await hold(session, who, link_id, now, version=version)
-    closing = held.state == LinkState.DISABLED and held.standing.as_admin and not held.link.disabled_by_admin
+    held = await lock_link(session, caller, link_id, now, version=version)
+    closing = held.state == LinkState.DISABLED and held.access.as_admin and not held.link.disabled_by_admin
     if held.state != LinkState.ACTIVE and not closing:
-        raise held.refuse("disabled")
+        raise held.build_transition_error("disabled")
     held.link.status = LinkState.DISABLED.value
-    held.link.disabled_by_admin = held.standing.as_admin
-    await held.record(Action.DISABLED)
+    held.link.disabled_by_admin = held.access.as_admin
+    await held.record_version(LinkChangeAction.DISABLED)
     return held
 
 
-OURSELVES = Who(0, is_admin=True)
+SYSTEM_CALLER = LinkCaller(0, is_admin=True)
 """No user: what a check finds out is done with an administrator's rights, so only one can take it back."""
 
 
-async def stop_link(session: WriteSession, link_id: int, href_digest: str, reason: FlagReason, threat: str | None, now: datetime) -> None:
+async def disable_dangerous_link(
+    session: WriteSession, link_id: int, href_digest: str, reason: FlagReason, threat: str | None, now: datetime
+) -> None:
     """Disable a link whose destination was found bad, and say why. A destination that was changed since is left alone."""
     try:
-        held = await hold(session, OURSELVES, link_id, now)
+        held = await lock_link(session, SYSTEM_CALLER, link_id, now)
     except LinkNotFound:
         return  # purged since
     link = held.link
@@ -44,47 +55,110 @@ async def stop_link(session: WriteSession, link_id: int, href_digest: str, reaso
     link.flagged, link.flag_reason, link.checked_at = True, reason.value, now
     link.status, link.disabled_by_admin = LinkState.DISABLED.value, True
     why = f"{reason} ({threat})" if threat else str(reason)
-    await held.record(Action.DISABLED, {"status": {"from": before, "to": link.status}, "reason": {"from": None, "to": why}})
+    await held.record_version(
+        LinkChangeAction.DISABLED, {"status": {"from": before, "to": link.status}, "reason": {"from": None, "to": why}}
+    )
 
 
-async def enable_link(session: WriteSession, who: Who, link_id: int, now: datetime, *, version: int | None = None) -> Held:
+async def enable_link(session: WriteSession, caller: LinkCaller, link_id: int, now: datetime, *, version: int | None = None) -> LockedLink:
     """Let a disabled link redirect again, unless its expiry has passed or an administrator has closed it."""
-    held = await hold(session, who, link_id, now, version=version)
+    held = await lock_link(session, caller, link_id, now, version=version)
     if held.state != LinkState.DISABLED:
-        raise held.refuse("enabled")
-    if held.link.disabled_by_admin and not who.is_admin:
+        raise held.build_transition_error("enabled")
+    if held.link.disabled_by_admin and not caller.is_admin:
         raise OnlyAdministrators
     if held.link.expires_at is not None and held.link.expires_at <= now:
         raise RenewalNeeded
     held.link.status = LinkState.ACTIVE.value
     held.link.disabled_by_admin = False
-    await held.record(Action.ENABLED)
+    await held.record_version(LinkChangeAction.ENABLED)
     return held
 
 
 async def renew_link(
-    session: WriteSession, who: Who, link_id: int, now: datetime, expires_at: datetime | None = None, *, version: int | None = None
-) -> Held:
+    session: WriteSession,
+    caller: LinkCaller,
+    link_id: int,
+    now: datetime,
+    expires_at: datetime | None = None,
+    *,
+    version: int | None = None,
+) -> LockedLink:
     """Give a link a new expiry, or none. A disabled one stays disabled."""
-    held = await hold(session, who, link_id, now, version=version)
-    held.demand_not_deleted("renewed")
-    refuse_past(expires_at, now)
+    held = await lock_link(session, caller, link_id, now, version=version)
+    held.require_not_deleted("renewed")
+    reject_past_expiry(expires_at, now)
     held.link.expires_at = expires_at
-    wake(held.link)
-    await held.record(Action.RENEWED)
+    clear_expired_mark(held.link)
+    await held.record_version(LinkChangeAction.RENEWED)
     return held
 
 
-async def delete_link(session: WriteSession, who: Who, link_id: int, now: datetime, *, version: int | None = None) -> Held:
+async def delete_link(session: WriteSession, caller: LinkCaller, link_id: int, now: datetime, *, version: int | None = None) -> LockedLink:
     """Delete softly: names, history and clicks stay. Deleting twice is deleting once."""
-    held = await hold(session, who, link_id, now, version=version)
+    held = await lock_link(session, caller, link_id, now, version=version)
     if held.state != LinkState.DELETED:
         mark_deleted(held)
-        await count_use(session, dict.fromkeys(held.tags, -1), now)
-        await held.record(Action.DELETED)
+        await adjust_usage(session, dict.fromkeys(held.tags, -1), now)
+        await held.record_version(LinkChangeAction.DELETED)
     return held
 
 
-def mark_deleted(held: Held) -> None:
+def mark_deleted(held: LockedLink) -> None:
     held.link.status = LinkState.DELETED.value
     held.link.deleted_at = held.now
+
+
+# What jobs do to links: note that they have expired, and remove those that ended long ago.
+
+BATCH_SIZE = 500
+"""Rows of one transaction: few enough that nobody waits long for the lock."""
+
+
+async def mark_expired(session: WriteSession, now: datetime, limit: int = BATCH_SIZE) -> int:
+    """Note in the rows of expired links that they are. Nothing depends on it: `status` in every answer is computed from time."""
+    due = select(Link.id).where(Link.status == LinkState.ACTIVE, Link.expires_at <= now).order_by(Link.expires_at).limit(limit)
+    ids = list(await session.scalars(due))
+    if ids:
+        still = update(Link).where(Link.id.in_(ids), Link.status == LinkState.ACTIVE, Link.expires_at <= now)
+        await session.execute(still.values(status=LinkState.EXPIRED.value).execution_options(synchronize_session=False))
+    return len(ids)
+
+
+async def purge_links(session: WriteSession, now: datetime, after: timedelta, limit: int = BATCH_SIZE) -> int:
+    """Remove links that expired or were deleted longer ago than `after`. A tombstone keeps each id, and clicks keep their link's id.
+
+    A disabled link stays, whatever its expiry: whoever disabled it may still want it.
+    """
+    long_ago = now - after
+    ended = or_(
+        and_(Link.status.in_((LinkState.ACTIVE, LinkState.EXPIRED)), Link.expires_at <= long_ago),
+        and_(Link.status == LinkState.DELETED, Link.deleted_at <= long_ago),
+    )
+    found = select(Link.id, Link.version, Link.status, Link.random_code).where(ended).order_by(Link.id).limit(limit).with_for_update()
+    rows = list(await session.execute(found))
+    if rows:
+        await _purge_rows(session, rows, now)
+    return len(rows)
+
+
+async def _purge_rows(session: WriteSession, rows: Sequence[tuple[int, int, str, str | None]], now: datetime) -> None:
+    ids = [link_id for link_id, *_ in rows]
+    names = await list_names(session, NameTarget.LINK, ids)
+    tags = await load_tag_names(session, ids)
+    uses: dict[int, int] = {}
+    for link_id, _, status, _ in rows:
+        for tag_id in tags[link_id] if status != LinkState.DELETED else ():  # a deleted link was taken off the count when it was deleted
+            uses[tag_id] = uses.get(tag_id, 0) - 1
+    await adjust_usage(session, uses, now)
+    tombstones = [{"link_id": link_id, "purged_at": now} for link_id in ids]
+    await insert_or_skip(session, cast("Table", LinkTombstone.__table__), tombstones)
+    await session.execute(delete(Name).where(Name.kind == NameTarget.LINK, Name.target_id.in_(ids)))
+    children: tuple[Any, ...] = (LinkTag, LinkShare, LinkInvitation, LinkOwner, LinkChange)
+    for child in children:
+        await session.execute(delete(child).where(child.link_id.in_(ids)).execution_options(synchronize_session=False))
+    await session.execute(delete(Link).where(Link.id.in_(ids)).execution_options(synchronize_session=False))
+    await feed.publish_changes(
+        session,
+        [feed.TargetChange(link_id, version + 1, (*names[link_id], *((code,) if code else ()))) for link_id, version, _, code in rows],
+    )

@@ -7,16 +7,16 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.links.queries.cards import Card, cards_of
-from refract.links.queries.find import live_links_to
-from refract.links.safety import Vetted, vet
+from refract.links.queries.cards import LinkCard, load_cards
+from refract.links.queries.links import find_live_links
+from refract.links.safety.service import CheckedDestination, check_destinations
 from refract.links.schemas import LinkCreate
 from refract.names.grammar import name_key
-from refract.tags.grammar import slug
+from refract.tags.grammar import slugify
 
 _SAID = {"redirect_status": "redirect_status", "visibility": "seen_as", "forward_query": "forward_query", "expires_at": "expires_at"}
 """Fields of a request that a link must have, and what they are called on the link."""
@@ -38,7 +38,7 @@ class NewLink:
     """A link that may be created: its destination has been checked. `check_links` makes them."""
 
     given: LinkCreate
-    vetted: Vetted
+    vetted: CheckedDestination
     visibility: str
     kept: KeptIdentity | None = None
 
@@ -52,7 +52,7 @@ async def check_links(rt: Runtime, given: Sequence[LinkCreate]) -> list[NewLink 
 
     Other services may be asked, so no transaction may be open.
     """
-    verdicts = await vet(rt, [new.destination for new in given])
+    verdicts = await check_destinations(rt, [new.destination for new in given])
     return [_checked(rt, new, verdict) for new, verdict in zip(given, verdicts, strict=True)]
 
 
@@ -64,7 +64,7 @@ async def check_link(rt: Runtime, given: LinkCreate) -> NewLink:
     return checked
 
 
-def _checked(rt: Runtime, given: LinkCreate, verdict: Vetted | RefractError) -> NewLink | RefractError:
+def _checked(rt: Runtime, given: LinkCreate, verdict: CheckedDestination | RefractError) -> NewLink | RefractError:
     if isinstance(verdict, RefractError):
         return verdict
     return NewLink(given, verdict, str(given.visibility or rt.settings.default_visibility))
@@ -75,7 +75,7 @@ def digest(href: str) -> str:
     return hashlib.blake2b(href.encode(), digest_size=16).hexdigest()
 
 
-async def find_existing(session: WriteSession, owner: User, news: Mapping[int, NewLink], now: datetime) -> dict[int, Card]:
+async def find_existing(session: WriteSession, owner: User, news: Mapping[int, NewLink], now: datetime) -> dict[int, LinkCard]:
     """Return the owner's oldest link that serves as well, for each new link with `find_if_exists` that has one.
 
     The owner's row is locked, so that two such calls at once cannot both find nothing.
@@ -84,19 +84,19 @@ async def find_existing(session: WriteSession, owner: User, news: Mapping[int, N
     if not looking:
         return {}
     await session.execute(select(User.id).where(User.id == owner.id).with_for_update(key_share=True))
-    links = await live_links_to(session, owner.id, {digest(new.href) for new in looking.values()}, now)
-    cards = await cards_of(session, links)
+    links = await find_live_links(session, owner.id, {digest(new.href) for new in looking.values()}, now)
+    cards = await load_cards(session, links)
     found = {index: next((card for card in cards if _serves(card, new)), None) for index, new in looking.items()}
     return {index: card for index, card in found.items() if card is not None}
 
 
-def _serves(card: Card, new: NewLink) -> bool:
+def _serves(card: LinkCard, new: NewLink) -> bool:
     """Return whether a link has the same destination, every name and tag, and what is given expressly. Title and notes do not count."""
     said = [field for field in _SAID if field in new.given.model_fields_set and getattr(new.given, field) is not None]
     return (
         card.link.href == new.href
         and {name_key(name) for name in new.given.names} <= {name_key(name) for name in card.names}
-        and {slug(tag) for tag in new.given.tags} <= {slug(tag) for tag in card.tags}
+        and {slugify(tag) for tag in new.given.tags} <= {slugify(tag) for tag in card.tags}
         and all(getattr(card.link, _SAID[field]) == getattr(new.given, field) for field in said)
     )
 

@@ -4,17 +4,17 @@ from datetime import datetime
 
 from sqlalchemy import delete, update
 
-from refract.core.db import WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
-from refract.identity.access import Right
+from refract.identity.access import AccessRight
 from refract.identity.models import User
-from refract.identity.people import person_by_email
+from refract.identity.users import get_user_by_email
 from refract.limits.service import HOUR_SECONDS, SharedLimit
-from refract.links.access import Who
+from refract.links.access import LinkCaller
 from refract.links.errors import OwnerExists, OwnerNotFound, PrimaryOwnerProtected, ShareExists, ShareNotFound
-from refract.links.history import Action
+from refract.links.history import LinkChangeAction
 from refract.links.models import LinkInvitation, LinkOwner, LinkShare
-from refract.links.service.hold import Held, hold
+from refract.links.service.locked_link import LockedLink, lock_link
 
 ADDRESSES_PER_HOUR = 100
 
@@ -25,92 +25,92 @@ class AddressLimit(SharedLimit):
     def __init__(self, rt: Runtime) -> None:
         super().__init__(rt, "address", ADDRESSES_PER_HOUR, per="an hour for email addresses", seconds=HOUR_SECONDS)
 
-    async def charge_caller(self, who: Who) -> None:
+    async def charge_caller(self, who: LinkCaller) -> None:
         """Count one address. Administrators see all accounts anyway, and are not charged."""
         if not who.is_admin:
             await self.charge(str(who.user_id))
 
 
-async def add_owner(session: WriteSession, who: Who, link_id: int, email: str, now: datetime) -> Held:
+async def add_owner(session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime) -> LockedLink:
     """Let somebody else own the link too, without asking them: for administrators and the command line."""
-    held = await hold(session, who, link_id, now, right=Right.MANAGE)
-    held.demand_not_deleted("given an owner")
-    person = await person_by_email(session, email)
-    if await _owner(session, link_id, person.id) is not None:
+    held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
+    held.require_not_deleted("given an owner")
+    person = await get_user_by_email(session, email)
+    if await _get_owner(session, link_id, person.id) is not None:
         raise OwnerExists
-    await make_owner(held, person.id, added_by=who.user_id)
+    await make_owner(held, person.id, added_by=caller.user_id)
     return held
 
 
-async def make_owner(held: Held, user_id: int, *, added_by: int) -> None:
+async def make_owner(held: LockedLink, user_id: int, *, added_by: int) -> None:
     """Give a link in hand one owner more. Who owns it needs no share and no invitation any more."""
     session, link_id = held.session, held.link.id
-    if await _owner(session, link_id, user_id) is not None:
+    if await _get_owner(session, link_id, user_id) is not None:
         raise OwnerExists
-    await _settle(session, link_id, user_id)
+    await _remove_share_and_invitation(session, link_id, user_id)
     session.add(LinkOwner(link_id=link_id, user_id=user_id, primary_link_id=None, added_by=added_by, created_at=held.now))
-    await held.record(Action.OWNER_ADDED, {"owners": {"added": str(user_id)}})
+    await held.record_version(LinkChangeAction.OWNER_ADDED, {"owners": {"added": str(user_id)}})
 
 
-async def remove_owner(session: WriteSession, who: Who, link_id: int, user_id: int, now: datetime) -> Held:
+async def remove_owner(session: WriteSession, caller: LinkCaller, link_id: int, user_id: int, now: datetime) -> LockedLink:
     """Take the link from a co-owner, or step down oneself."""
-    held = await hold(session, who, link_id, now, right=Right.MANAGE)
-    owner = await _owner(session, link_id, user_id)
+    held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
+    owner = await _get_owner(session, link_id, user_id)
     if owner is None:
         raise OwnerNotFound
     if owner.is_primary:
         raise PrimaryOwnerProtected
     await session.delete(owner)
-    await held.record(Action.OWNER_REMOVED, {"owners": {"removed": str(user_id)}})
+    await held.record_version(LinkChangeAction.OWNER_REMOVED, {"owners": {"removed": str(user_id)}})
     return held
 
 
-async def transfer_link(session: WriteSession, who: Who, link_id: int, email: str, now: datetime) -> Held:
+async def transfer_link(session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime) -> LockedLink:
     """Make somebody else the primary owner, without asking them; who was it before stays as a co-owner."""
-    held = await hold(session, who, link_id, now, right=Right.TRANSFER)
-    held.demand_not_deleted("transferred")
-    await make_primary(held, (await person_by_email(session, email)).id, added_by=who.user_id)
+    held = await lock_link(session, caller, link_id, now, right=AccessRight.TRANSFER)
+    held.require_not_deleted("transferred")
+    await make_primary_owner(held, (await get_user_by_email(session, email)).id, added_by=caller.user_id)
     return held
 
 
-async def make_primary(held: Held, user_id: int, *, added_by: int) -> None:
+async def make_primary_owner(held: LockedLink, user_id: int, *, added_by: int) -> None:
     """Make somebody the primary owner of a link in hand."""
     session, link_id = held.session, held.link.id
-    mine = await _owner(session, link_id, user_id)
+    mine = await _get_owner(session, link_id, user_id)
     if mine is not None and mine.is_primary:
         raise OwnerExists
-    await _settle(session, link_id, user_id)
-    await crown(session, link_id, user_id, held.now, added_by=added_by, known=mine is not None)
+    await _remove_share_and_invitation(session, link_id, user_id)
+    await set_primary_owner(session, link_id, user_id, held.now, added_by=added_by, known=mine is not None)
     await session.refresh(held.link, ["on_hold"])  # it follows from the primary owner
-    await held.record(Action.TRANSFERRED, {"owners": {"primary": str(user_id)}})
+    await held.record_version(LinkChangeAction.TRANSFERRED, {"owners": {"primary": str(user_id)}})
 
 
-async def share_link(session: WriteSession, who: Who, link_id: int, email: str, now: datetime) -> tuple[Held, User]:
+async def share_link(session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime) -> tuple[LockedLink, User]:
     """Let somebody look at the link and its figures."""
-    held = await hold(session, who, link_id, now, right=Right.MANAGE)
-    held.demand_not_deleted("shared")
-    person = await person_by_email(session, email)
-    if await _owner(session, link_id, person.id) is not None:
+    held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
+    held.require_not_deleted("shared")
+    person = await get_user_by_email(session, email)
+    if await _get_owner(session, link_id, person.id) is not None:
         raise OwnerExists
     if await session.get(LinkShare, (link_id, person.id)) is not None:
         raise ShareExists
-    session.add(LinkShare(link_id=link_id, user_id=person.id, shared_by=who.user_id, created_at=now))
-    await held.record(Action.SHARED, {"shares": {"added": str(person.id)}})
+    session.add(LinkShare(link_id=link_id, user_id=person.id, shared_by=caller.user_id, created_at=now))
+    await held.record_version(LinkChangeAction.SHARED, {"shares": {"added": str(person.id)}})
     return held, person
 
 
-async def unshare_link(session: WriteSession, who: Who, link_id: int, user_id: int, now: datetime) -> Held:
+async def unshare_link(session: WriteSession, caller: LinkCaller, link_id: int, user_id: int, now: datetime) -> LockedLink:
     """Stop sharing a link with somebody. Whom it is shared with may leave by themselves."""
-    held = await hold(session, who, link_id, now, right=Right.VIEW if user_id == who.user_id else Right.MANAGE)
+    held = await lock_link(session, caller, link_id, now, right=AccessRight.VIEW if user_id == caller.user_id else AccessRight.MANAGE)
     share = await session.get(LinkShare, (link_id, user_id))
     if share is None:
         raise ShareNotFound
     await session.delete(share)
-    await held.record(Action.UNSHARED, {"shares": {"removed": str(user_id)}})
+    await held.record_version(LinkChangeAction.UNSHARED, {"shares": {"removed": str(user_id)}})
     return held
 
 
-async def crown(session: WriteSession, link_id: int, user_id: int, now: datetime, *, added_by: int | None, known: bool) -> None:
+async def set_primary_owner(session: WriteSession, link_id: int, user_id: int, now: datetime, *, added_by: int | None, known: bool) -> None:
     """Move the primary mark. It is taken off first: the schema allows only one at a time."""
     await session.execute(update(LinkOwner).where(LinkOwner.link_id == link_id).values(primary_link_id=None))
     if known:
@@ -121,11 +121,11 @@ async def crown(session: WriteSession, link_id: int, user_id: int, now: datetime
         await session.flush()
 
 
-async def _owner(session: WriteSession, link_id: int, user_id: int) -> LinkOwner | None:
+async def _get_owner(session: WriteSession, link_id: int, user_id: int) -> LinkOwner | None:
     return await session.get(LinkOwner, (link_id, user_id))
 
 
-async def _settle(session: WriteSession, link_id: int, user_id: int) -> None:
+async def _remove_share_and_invitation(session: WriteSession, link_id: int, user_id: int) -> None:
     """Remove the share and the invitation of a person who becomes an owner."""
     for model in (LinkShare, LinkInvitation):
         person = LinkShare.user_id if model is LinkShare else LinkInvitation.invitee_id

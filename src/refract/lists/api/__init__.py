@@ -1,7 +1,8 @@
 """Lists over HTTP."""
 
-from refract.lists.api import entries, lists, public
+from refract.lists.api import entries, lists
+from refract.lists.api import lists as api_lists
 
-ROUTERS = (lists.router, entries.router, public.router)
+ROUTERS = (lists.router, entries.router, api_lists.public_router)
 
 __all__ = ["ROUTERS"]

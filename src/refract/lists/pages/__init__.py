@@ -1,6 +1,6 @@
 """Lists in the browser: mine, and the builder, for people and for strangers alike. Forms work without script."""
 
-from refract.lists.pages import entries, mine, one
+from refract.lists.pages import detail, entries, index
 
-ROUTERS = (mine.router, one.router, entries.router)
+ROUTERS = (index.router, detail.router, entries.router)
 """`mine` first: its words are no ids."""

@@ -1,39 +1,58 @@
 """Everything that changes lists. The caller opens the transaction, and has looked at addresses before."""
 
-from refract.lists.service.deletion import UNDO_TIME, delete_list, release_name, undo_delete
-from refract.lists.service.drafts import claim_lists, create_list, draft_of, edit_list, hold, hold_draft, wish_slug
-from refract.lists.service.entries import Address, add_entries, edit_entry, remove_entry, reorder, shift_entry
-from refract.lists.service.fill import fill_entry, give_up_waiting, settle_checks
-from refract.lists.service.publishing import new_edition, publish
-from refract.lists.service.upkeep import KEPT, erase_lists, erase_old, erase_person, forget_actions, forget_slugs
+from refract.lists.service.deletion import (
+    RETENTION,
+    UNDO_WINDOW,
+    clear_slugs,
+    delete_list,
+    erase_lists,
+    erase_user_lists,
+    purge_actions,
+    purge_old_lists,
+    release_name,
+    undo_delete,
+)
+from refract.lists.service.drafts import claim_lists, create_list, edit_list, get_draft, lock_draft, lock_list, set_draft_slug
+from refract.lists.service.entries import (
+    CheckedAddress,
+    add_entries,
+    edit_entry,
+    fail_stale_entries,
+    fill_entry,
+    move_entry,
+    record_checks,
+    remove_entry,
+    reorder_entries,
+)
+from refract.lists.service.publication import create_edition, publish_list
 
 __all__ = [
-    "KEPT",
-    "UNDO_TIME",
-    "Address",
+    "RETENTION",
+    "UNDO_WINDOW",
+    "CheckedAddress",
     "add_entries",
     "claim_lists",
+    "clear_slugs",
+    "create_edition",
     "create_list",
     "delete_list",
-    "draft_of",
     "edit_entry",
     "edit_list",
     "erase_lists",
-    "erase_old",
-    "erase_person",
+    "erase_user_lists",
+    "fail_stale_entries",
     "fill_entry",
-    "forget_actions",
-    "forget_slugs",
-    "give_up_waiting",
-    "hold",
-    "hold_draft",
-    "new_edition",
-    "publish",
+    "get_draft",
+    "lock_draft",
+    "lock_list",
+    "move_entry",
+    "publish_list",
+    "purge_actions",
+    "purge_old_lists",
+    "record_checks",
     "release_name",
     "remove_entry",
-    "reorder",
-    "settle_checks",
-    "shift_entry",
+    "reorder_entries",
+    "set_draft_slug",
     "undo_delete",
-    "wish_slug",
 ]

@@ -2,24 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import ColumnElement, CursorResult, Update, delete, func, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute
 
-from refract.core.db import WriteSession
-from refract.core.secrets import digest
+from refract.core.db.bulk import iter_batches
+from refract.core.db.session import WriteSession
+from refract.core.ids import get_min_id
+from refract.core.net.metadata import PageMetadata
+from refract.core.secrets import hash_credential
 from refract.links.models import FlagReason
 from refract.lists import queries
-from refract.lists.access import Who
+from refract.lists.access import ListCaller
 from refract.lists.errors import EntryNotFound, OrderMismatch, TooManyEntries
 from refract.lists.models import FetchStatus, ListEntry
-from refract.lists.schemas import MOST_ENTRIES, EntryPatch
-from refract.lists.service.drafts import hold_draft, record_change
+from refract.lists.schemas import MAX_ENTRIES, EntryPatch
+from refract.lists.service.drafts import lock_draft, record_change
 from refract.names.service import Namespace
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class CheckedAddress:
     """An address that may be led to. `link_id` names the link of ours that it follows."""
 
     url: str
@@ -31,25 +35,28 @@ class Address:
     link_id: int | None = None
 
 
-async def add_entries(session: WriteSession, space: Namespace, who: Who, list_id: int, addresses: Sequence[Address]) -> list[ListEntry]:
+async def add_entries(
+    session: WriteSession, space: Namespace, caller: ListCaller, list_id: int, addresses: Sequence[CheckedAddress]
+) -> list[ListEntry]:
     """Put addresses at the end, in the order given. One that is there already is added all the same."""
-    found = await hold_draft(session, who, list_id)
+    found = await lock_draft(session, caller, list_id)
     count = await session.scalar(select(func.count()).where(ListEntry.list_id == list_id)) or 0
-    if count + len(addresses) > MOST_ENTRIES:
-        raise TooManyEntries(most=MOST_ENTRIES)
+    if count + len(addresses) > MAX_ENTRIES:
+        raise TooManyEntries(most=MAX_ENTRIES)
     now = space.clock.now()
     numbers = space.ids.next_ids(len(addresses))
     added = [
-        _entry(number, list_id, one, count + place, now) for place, (number, one) in enumerate(zip(numbers, addresses, strict=True), 1)
+        _build_entry(number, list_id, one, count + place, now)
+        for place, (number, one) in enumerate(zip(numbers, addresses, strict=True), 1)
     ]
     session.add_all(added)
     if added:
-        record_change(session, who, found, "entries_added", now)
+        record_change(session, caller, found, "entries_added", now)
     await session.flush()
     return added
 
 
-def _entry(number: int, list_id: int, address: Address, position: int, now: datetime) -> ListEntry:
+def _build_entry(number: int, list_id: int, address: CheckedAddress, position: int, now: datetime) -> ListEntry:
     return ListEntry(
         id=number,
         list_id=list_id,
@@ -58,7 +65,7 @@ def _entry(number: int, list_id: int, address: Address, position: int, now: date
         href=address.href,
         host=address.host,
         normalized_url=address.normalized_url,
-        normalized_digest=digest(address.normalized_url)[:32],
+        normalized_digest=hash_credential(address.normalized_url)[:32],
         title_by_hand=False,
         description_by_hand=False,
         fetch_status=FetchStatus.PENDING.value,
@@ -72,9 +79,11 @@ def _entry(number: int, list_id: int, address: Address, position: int, now: date
     )
 
 
-async def edit_entry(session: WriteSession, who: Who, list_id: int, entry_id: int, changes: EntryPatch, now: datetime) -> ListEntry:
+async def edit_entry(
+    session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, changes: EntryPatch, now: datetime
+) -> ListEntry:
     """Change what is named. From then on it is a person's, and what we fetch leaves it alone."""
-    found = await hold_draft(session, who, list_id)
+    found = await lock_draft(session, caller, list_id)
     locked = select(ListEntry).where(ListEntry.id == entry_id, ListEntry.list_id == list_id)
     entry = await session.scalar(locked.with_for_update().execution_options(populate_existing=True))
     if entry is None:
@@ -86,38 +95,38 @@ async def edit_entry(session: WriteSession, who: Who, list_id: int, entry_id: in
         entry.description, entry.description_by_hand = given["description"], True
     if given:
         entry.updated_at = now
-        record_change(session, who, found, "entry_edited", now)
+        record_change(session, caller, found, "entry_edited", now)
     await session.flush()
     return entry
 
 
-async def remove_entry(session: WriteSession, who: Who, list_id: int, entry_id: int, now: datetime) -> None:
+async def remove_entry(session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, now: datetime) -> None:
     """Take an entry out, and let those behind it move up."""
-    found = await hold_draft(session, who, list_id)
+    found = await lock_draft(session, caller, list_id)
     entry = await queries.find_entry(session, list_id, entry_id)
     await session.execute(delete(ListEntry).where(ListEntry.id == entry_id).execution_options(synchronize_session=False))
     behind = update(ListEntry).where(ListEntry.list_id == list_id, ListEntry.position > entry.position)
     await session.execute(behind.values(position=ListEntry.position - 1).execution_options(synchronize_session=False))
     session.expunge(entry)
-    record_change(session, who, found, "entry_removed", now)
+    record_change(session, caller, found, "entry_removed", now)
     await session.flush()
 
 
-async def shift_entry(session: WriteSession, who: Who, list_id: int, entry_id: int, by: int, now: datetime) -> None:
+async def move_entry(session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, by: int, now: datetime) -> None:
     """Move an entry some places up (negative) or down; at the end of the list it stays where it is."""
-    await hold_draft(session, who, list_id)
+    await lock_draft(session, caller, list_id)
     wanted = select(ListEntry.id).where(ListEntry.list_id == list_id).order_by(ListEntry.position)
     ids = list(await session.scalars(wanted))
     if entry_id not in ids:
         raise EntryNotFound
     place = ids.index(entry_id)
     ids.insert(max(0, min(len(ids), place + by)), ids.pop(place))
-    await reorder(session, who, list_id, ids, now)
+    await reorder_entries(session, caller, list_id, ids, now)
 
 
-async def reorder(session: WriteSession, who: Who, list_id: int, entry_ids: Sequence[int], now: datetime) -> None:
+async def reorder_entries(session: WriteSession, caller: ListCaller, list_id: int, entry_ids: Sequence[int], now: datetime) -> None:
     """Put the entries into this order, which must name each of them once: whoever looked at an older list has missed something."""
-    found = await hold_draft(session, who, list_id)
+    found = await lock_draft(session, caller, list_id)
     rows = await session.execute(select(ListEntry.id, ListEntry.position).where(ListEntry.list_id == list_id))
     places = dict(rows.all())
     if sorted(entry_ids) != sorted(places):
@@ -125,5 +134,49 @@ async def reorder(session: WriteSession, who: Who, list_id: int, entry_ids: Sequ
     moved = [{"id": entry_id, "position": place} for place, entry_id in enumerate(entry_ids, 1) if places[entry_id] != place]
     if moved:
         await session.execute(update(ListEntry), moved)
-        record_change(session, who, found, "reordered", now)
+        record_change(session, caller, found, "reordered", now)
     await session.flush()
+
+
+# What we find out by ourselves: it fills what a person has left empty, and nothing else.
+
+FETCH_TIMEOUT = timedelta(minutes=15)
+
+
+async def fill_entry(session: WriteSession, entry_id: int, found: PageMetadata | None, now: datetime) -> bool:
+    """End the waiting for an entry's page, with what was found or without. A published list may still be filled."""
+    waiting = select(ListEntry).where(ListEntry.id == entry_id, ListEntry.fetch_status == FetchStatus.PENDING)
+    entry = await session.scalar(waiting.with_for_update().execution_options(populate_existing=True))
+    if entry is None:
+        return False
+    entry.fetch_status = (FetchStatus.FAILED if found is None else FetchStatus.SUCCESS).value
+    if found is not None:
+        if entry.title is None and not entry.title_by_hand:
+            entry.title = found.title
+        if entry.description is None and not entry.description_by_hand:
+            entry.description = found.description
+        entry.image = found.image
+    entry.updated_at = now
+    await session.flush()
+    return True
+
+
+async def fail_stale_entries(session: WriteSession, now: datetime) -> int:
+    """Entries whose job was lost are not shown as waiting for ever."""
+    lost = update(ListEntry).where(ListEntry.fetch_status == FetchStatus.PENDING, ListEntry.id < get_min_id(now - FETCH_TIMEOUT))
+    gone = await session.execute(lost.values(fetch_status=FetchStatus.FAILED.value).execution_options(synchronize_session=False))
+    return gone.rowcount if isinstance(gone, CursorResult) else 0
+
+
+async def record_checks(session: WriteSession, safe: Sequence[int], bad: Sequence[int], now: datetime) -> None:
+    """Note what block list and checking service say of entries. Only what they were waiting for is lifted from safe ones."""
+    unchecked = or_(ListEntry.flag_reason.is_(None), ListEntry.flag_reason == FlagReason.UNCHECKED)
+    for some in iter_batches(sorted(safe)):
+        await session.execute(_update_entries(ListEntry.id.in_(some)).values(checked_at=now))
+        await session.execute(_update_entries(ListEntry.id.in_(some), ListEntry.flagged, unchecked).values(flagged=False, flag_reason=None))
+    for some in iter_batches(sorted(bad)):
+        await session.execute(_update_entries(ListEntry.id.in_(some)).values(checked_at=now, dangerous=True))
+
+
+def _update_entries(*which: ColumnElement[bool] | InstrumentedAttribute[bool]) -> Update:
+    return update(ListEntry).where(*which).execution_options(synchronize_session=False)

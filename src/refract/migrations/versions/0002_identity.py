@@ -1,7 +1,7 @@
 """People, sessions, one-time sign-in links, API keys, audit log."""
 
 from refract.migrations.steps import (
-    Moment,
+    UtcDateTime,
     create_index,
     create_table,
     drop_table,
@@ -38,8 +38,8 @@ def _users() -> None:
         sa.Column("plan", sa.String(20), nullable=False),
         sa.Column("role", sa.String(20), nullable=False),
         sa.Column("status", sa.String(20), nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("last_sync_at", Moment, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("last_sync_at", UtcDateTime, nullable=False),
         sa.UniqueConstraint("issuer", "subject", name="uq_users_issuer_subject"),
         sa.CheckConstraint("status IN ('active', 'suspended', 'deleted')", name="ck_users_status"),
         sa.CheckConstraint("role IN ('user', 'admin')", name="ck_users_role"),
@@ -59,8 +59,8 @@ def _api_keys() -> None:
         sa.Column("name", sa.String(100), nullable=False),
         sa.Column("scopes", sa.JSON, nullable=False),
         sa.Column("status", sa.String(20), nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("last_used_at", Moment),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("last_used_at", UtcDateTime),
         sa.Column("usage_count", sa.BigInteger, nullable=False),
         sa.UniqueConstraint("key_hash", name="uq_api_keys_key_hash"),
         sa.CheckConstraint("status IN ('active', 'revoked')", name="ck_api_keys_status"),
@@ -75,9 +75,9 @@ def _sessions() -> None:
         sa.Column("user_id", sa.BigInteger, sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_sessions_user_id"), nullable=False),
         sa.Column("token_hash", text_key(64), nullable=False),
         sa.Column("agent", sa.String(200), nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("last_seen_at", Moment, nullable=False),
-        sa.Column("expires_at", Moment, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("last_seen_at", UtcDateTime, nullable=False),
+        sa.Column("expires_at", UtcDateTime, nullable=False),
         sa.UniqueConstraint("token_hash", name="uq_sessions_token_hash"),
     )
     create_index("ix_sessions_user", "sessions", ["user_id", "created_at"])
@@ -90,9 +90,9 @@ def _signin_links() -> None:
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("user_id", sa.BigInteger, sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_signin_links_user_id"), nullable=False),
         sa.Column("token_hash", text_key(64), nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("expires_at", Moment, nullable=False),
-        sa.Column("used_at", Moment),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("expires_at", UtcDateTime, nullable=False),
+        sa.Column("used_at", UtcDateTime),
         sa.UniqueConstraint("token_hash", name="uq_signin_links_token_hash"),
     )
     create_index("ix_signin_links_expires_at", "signin_links", ["expires_at"])
@@ -102,7 +102,7 @@ def _audit_log() -> None:
     create_table(
         "audit_log",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("at", Moment, nullable=False),
+        sa.Column("at", UtcDateTime, nullable=False),
         sa.Column("actor_id", sa.BigInteger),
         sa.Column("action", sa.String(64), nullable=False),
         sa.Column("target", sa.String(200)),

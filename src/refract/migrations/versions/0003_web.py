@@ -1,7 +1,7 @@
 """Stored answers for Idempotency-Key, and token buckets."""
 
 from refract.migrations.steps import (
-    Moment,
+    UtcDateTime,
     create_index,
     create_table,
     drop_table,
@@ -23,14 +23,14 @@ def upgrade() -> None:
         sa.Column("status", sa.SmallInteger),
         sa.Column("headers", long_text()),
         sa.Column("body", long_text()),
-        sa.Column("expires_at", Moment, nullable=False),
+        sa.Column("expires_at", UtcDateTime, nullable=False),
     )
     create_index("ix_stored_answers_expires_at", "stored_answers", ["expires_at"])
     create_table(
         "limit_buckets",
         sa.Column("name", text_key(100), primary_key=True),
         sa.Column("tokens", sa.Double, nullable=False),
-        sa.Column("updated_at", Moment, nullable=False),
+        sa.Column("updated_at", UtcDateTime, nullable=False),
     )
 
 

@@ -1,7 +1,7 @@
 """The outbox, and the slots of periodic jobs."""
 
 from refract.migrations.steps import (
-    Moment,
+    UtcDateTime,
     create_index,
     create_table,
     drop_table,
@@ -22,14 +22,14 @@ def upgrade() -> None:
         sa.Column("status", sa.String(20), nullable=False),
         sa.Column("attempt_count", sa.SmallInteger, nullable=False),
         sa.Column("max_tries", sa.SmallInteger, nullable=False),
-        sa.Column("run_at", Moment, nullable=False),
-        sa.Column("claimed_at", Moment),
+        sa.Column("run_at", UtcDateTime, nullable=False),
+        sa.Column("claimed_at", UtcDateTime),
         sa.Column("locked_by", text_key(100)),
-        sa.Column("lease_expires_at", Moment),
+        sa.Column("lease_expires_at", UtcDateTime),
         sa.Column("last_error_code", sa.String(50)),
         sa.Column("last_error_message", sa.Text),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("finished_at", Moment),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("finished_at", UtcDateTime),
         sa.Column("dedup", text_key(200)),
         sa.UniqueConstraint("dedup", name="uq_jobs_dedup"),
         sa.CheckConstraint("status IN ('PENDING', 'IN_PROGRESS', 'DONE', 'FAILED', 'DEAD')", name="ck_jobs_status"),
@@ -40,7 +40,7 @@ def upgrade() -> None:
     create_table(
         "job_slots",
         sa.Column("name", text_key(60), primary_key=True),
-        sa.Column("slot", Moment, nullable=False),
+        sa.Column("slot", UtcDateTime, nullable=False),
     )
 
 

@@ -1,6 +1,6 @@
 """The one namespace of links and lists."""
 
-from refract.migrations.steps import Moment, create_index, create_table, drop_table, sa, text_key
+from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, sa, text_key
 
 revision = "0005"
 down_revision = "0004"
@@ -16,7 +16,7 @@ def upgrade() -> None:
         sa.Column("head", text_key(24), nullable=False),
         sa.Column("middle", text_key(24), nullable=False),
         sa.Column("tail", text_key(24), nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
         sa.CheckConstraint("kind IN ('link', 'list')", name="ck_names_kind"),
     )
     create_index("ix_names_target", "names", ["kind", "target_id"])

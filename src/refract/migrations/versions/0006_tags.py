@@ -1,6 +1,6 @@
 """Tags, shared and personal."""
 
-from refract.migrations.steps import Moment, create_index, create_table, drop_table, sa, text_key
+from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, sa, text_key
 
 revision = "0006"
 down_revision = "0005"
@@ -18,9 +18,9 @@ def upgrade() -> None:
         sa.Column("name_key", text_key(200), nullable=False),
         sa.Column("color", sa.String(7), nullable=False),
         sa.Column("usage_count", sa.BigInteger, nullable=False),
-        sa.Column("last_used_at", Moment),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("deleted_at", Moment),
+        sa.Column("last_used_at", UtcDateTime),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("deleted_at", UtcDateTime),
         sa.UniqueConstraint("space", "key", name="uq_tags_space_key"),
         sa.CheckConstraint("scope IN ('shared', 'personal')", name="ck_tags_scope"),
     )

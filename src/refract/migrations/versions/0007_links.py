@@ -1,6 +1,6 @@
 """Links: owners, shares, tags, history, click totals, tombstones."""
 
-from refract.migrations.steps import Moment, create_index, create_table, drop_table, sa, text_key
+from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, sa, text_key
 
 revision = "0007"
 down_revision = "0006"
@@ -19,7 +19,7 @@ def upgrade() -> None:
         "link_history",
         _link_id("link_history"),
         sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("at", Moment, nullable=False),
+        sa.Column("at", UtcDateTime, nullable=False),
         sa.Column("actor_id", sa.BigInteger),
         sa.Column("as_admin", sa.Boolean, nullable=False),
         sa.Column("action", sa.String(20), nullable=False),
@@ -32,14 +32,14 @@ def upgrade() -> None:
         sa.Column("link_id", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("total_clicks", sa.BigInteger, nullable=False),
         sa.Column("bot_clicks", sa.BigInteger, nullable=False),
-        sa.Column("last_clicked_at", Moment),
+        sa.Column("last_clicked_at", UtcDateTime),
     )
     create_index("ix_link_totals_total_clicks", "link_totals", ["total_clicks", "link_id"])
     create_index("ix_link_totals_last_clicked_at", "link_totals", ["last_clicked_at", "link_id"])
     create_table(
         "link_tombstones",
         sa.Column("link_id", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("purged_at", Moment, nullable=False),
+        sa.Column("purged_at", UtcDateTime, nullable=False),
     )
 
 
@@ -60,10 +60,10 @@ def _links() -> None:
         sa.Column("status", sa.String(10), nullable=False),
         sa.Column("disabled_by_admin", sa.Boolean, nullable=False),
         sa.Column("flagged", sa.Boolean, nullable=False),
-        sa.Column("expires_at", Moment),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("updated_at", Moment, nullable=False),
-        sa.Column("deleted_at", Moment),
+        sa.Column("expires_at", UtcDateTime),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("updated_at", UtcDateTime, nullable=False),
+        sa.Column("deleted_at", UtcDateTime),
         sa.Column("version", sa.BigInteger, nullable=False),
         sa.Column("search_text", sa.Text, nullable=False),
         sa.CheckConstraint("status IN ('active', 'disabled', 'expired', 'deleted')", name="ck_links_status"),
@@ -86,7 +86,7 @@ def _people() -> None:
         _user_id("link_owners"),
         sa.Column("primary_link_id", sa.BigInteger),
         sa.Column("added_by", sa.BigInteger),
-        sa.Column("created_at", Moment, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
         sa.UniqueConstraint("primary_link_id", name="uq_link_owners_primary_link_id"),
         sa.CheckConstraint("primary_link_id IS NULL OR primary_link_id = link_id", name="ck_link_owners_primary_link_id"),
     )
@@ -96,7 +96,7 @@ def _people() -> None:
         _link_id("link_shares"),
         _user_id("link_shares"),
         sa.Column("shared_by", sa.BigInteger),
-        sa.Column("created_at", Moment, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
     )
     create_index("ix_link_shares_user", "link_shares", ["user_id", "link_id"])
 

@@ -1,6 +1,6 @@
 """The feed by which redirect caches hear of changes."""
 
-from refract.migrations.steps import Moment, create_index, create_table, drop_table, sa
+from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, sa
 
 revision = "0009"
 down_revision = "0008"
@@ -10,7 +10,7 @@ def upgrade() -> None:
     create_table(
         "link_feed",
         sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
-        sa.Column("at", Moment, nullable=False),
+        sa.Column("at", UtcDateTime, nullable=False),
         sa.Column("target_id", sa.BigInteger, nullable=False),
         sa.Column("version", sa.BigInteger, nullable=False),
         sa.Column("names", sa.JSON, nullable=False),

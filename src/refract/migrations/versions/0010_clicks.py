@@ -1,6 +1,6 @@
 """Click events, and how far each spool has been applied."""
 
-from refract.migrations.steps import Moment, create_index, create_table, drop_table, sa, text_key
+from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, sa, text_key
 
 revision = "0010"
 down_revision = "0009"
@@ -17,7 +17,7 @@ def _events() -> None:
         sa.Column("spool_id", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("segment", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("at", Moment, nullable=False),
+        sa.Column("at", UtcDateTime, nullable=False),
         sa.Column("kind", sa.SmallInteger, nullable=False),
         sa.Column("target_id", sa.BigInteger, nullable=False),
         sa.Column("bot", sa.Boolean, nullable=False),
@@ -56,7 +56,7 @@ def _checkpoints() -> None:
         sa.Column("stored", sa.BigInteger, nullable=False),
         sa.Column("torn", sa.BigInteger, nullable=False),
         sa.Column("damaged", sa.BigInteger, nullable=False),
-        sa.Column("updated_at", Moment, nullable=False),
+        sa.Column("updated_at", UtcDateTime, nullable=False),
     )
 
 

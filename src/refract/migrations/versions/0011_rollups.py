@@ -1,6 +1,6 @@
 """Roll-ups of clicks, the salts of visitors, and versions of browsers and systems."""
 
-from refract.migrations.steps import Moment, add_column, create_index, create_table, drop_column, drop_table, long_bytes, sa
+from refract.migrations.steps import UtcDateTime, add_column, create_index, create_table, drop_column, drop_table, long_bytes, sa
 
 revision = "0011"
 down_revision = "0010"
@@ -38,7 +38,7 @@ def upgrade() -> None:
         "visitor_salts",
         sa.Column("day", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("salt", sa.LargeBinary, nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
     )
 
 

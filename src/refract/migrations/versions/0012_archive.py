@@ -1,6 +1,6 @@
 """The column files that hold old click events."""
 
-from refract.migrations.steps import Moment, create_table, drop_table, sa
+from refract.migrations.steps import UtcDateTime, create_table, drop_table, sa
 
 revision = "0012"
 down_revision = "0011"
@@ -15,10 +15,10 @@ def upgrade() -> None:
         sa.Column("events", sa.BigInteger, nullable=False),
         sa.Column("link_events", sa.BigInteger, nullable=False),
         sa.Column("size", sa.BigInteger, nullable=False),
-        sa.Column("first_at", Moment, nullable=False),
-        sa.Column("last_at", Moment, nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("dropped_at", Moment),
+        sa.Column("first_at", UtcDateTime, nullable=False),
+        sa.Column("last_at", UtcDateTime, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("dropped_at", UtcDateTime),
     )
 
 

@@ -1,6 +1,6 @@
 """Lists: entries, the log of publishing and deleting, and how often pages were seen and entries followed."""
 
-from refract.migrations.steps import Moment, create_index, create_table, drop_table, sa, text_key
+from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, sa, text_key
 
 revision = "0013"
 down_revision = "0012"
@@ -15,7 +15,7 @@ def upgrade() -> None:
         sa.Column("list_id", sa.BigInteger, nullable=False),
         sa.Column("event", sa.String(10), nullable=False),
         sa.Column("slug", text_key(40)),
-        sa.Column("created_at", Moment, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
         sa.CheckConstraint("event IN ('publish', 'delete')", name="ck_list_actions_event"),
     )
     create_index("ix_list_actions_list", "list_actions", ["list_id"])
@@ -25,7 +25,7 @@ def upgrade() -> None:
         sa.Column("target_id", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("total_clicks", sa.BigInteger, nullable=False),
         sa.Column("bot_clicks", sa.BigInteger, nullable=False),
-        sa.Column("last_clicked_at", Moment),
+        sa.Column("last_clicked_at", UtcDateTime),
     )
 
 
@@ -43,10 +43,10 @@ def _lists() -> None:
         sa.Column("status", sa.String(10), nullable=False),
         sa.Column("version", sa.BigInteger, nullable=False),
         sa.Column("search_text", sa.Text, nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("updated_at", Moment, nullable=False),
-        sa.Column("published_at", Moment),
-        sa.Column("deleted_at", Moment),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("updated_at", UtcDateTime, nullable=False),
+        sa.Column("published_at", UtcDateTime),
+        sa.Column("deleted_at", UtcDateTime),
         sa.CheckConstraint("status IN ('draft', 'published')", name="ck_lists_status"),
         sa.UniqueConstraint("family_id", "edition", name="uq_lists_family_id_edition"),
     )
@@ -76,8 +76,8 @@ def _entries() -> None:
         sa.Column("flagged", sa.Boolean, nullable=False),
         sa.Column("dangerous", sa.Boolean, nullable=False),
         sa.Column("position", sa.Integer, nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("updated_at", Moment, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("updated_at", UtcDateTime, nullable=False),
         sa.CheckConstraint("fetch_status IN ('pending', 'success', 'failed')", name="ck_list_entries_fetch_status"),
     )
     create_index("ix_list_entries_position", "list_entries", ["list_id", "position"])

@@ -1,6 +1,6 @@
 """The library: items, fetched pages, suggestions, personal tags' aliases and changes, rules, undo, quota and ledger."""
 
-from refract.migrations.steps import Moment, create_index, create_table, drop_table, long_text, sa, text_key
+from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, long_text, sa, text_key
 
 revision = "0014"
 down_revision = "0013"
@@ -42,9 +42,9 @@ def _items() -> None:
         sa.Column("job_id", sa.BigInteger),
         sa.Column("charged_job_id", sa.BigInteger),
         sa.Column("import_id", sa.BigInteger),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("updated_at", Moment, nullable=False),
-        sa.Column("confirmed_at", Moment),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("updated_at", UtcDateTime, nullable=False),
+        sa.Column("confirmed_at", UtcDateTime),
         sa.Column("version", sa.BigInteger, nullable=False),
         sa.CheckConstraint("status IN ('ENRICHING', 'READY_TO_CONFIRM', 'ARCHIVED', 'DISCARDED', 'FAILED')", name="ck_items_status"),
         sa.CheckConstraint("type IN ('NOTE', 'ARTICLE')", name="ck_items_type"),
@@ -69,12 +69,12 @@ def _pages() -> None:
         sa.Column("author", sa.String(255)),
         sa.Column("site", sa.String(255)),
         sa.Column("language", sa.String(10)),
-        sa.Column("published_at", Moment),
+        sa.Column("published_at", UtcDateTime),
         sa.Column("image_url", sa.Text),
         sa.Column("keywords", sa.JSON, nullable=False),
         sa.Column("text", long_text(), nullable=False),
         sa.Column("html", long_text(), nullable=False),
-        sa.Column("fetched_at", Moment, nullable=False),
+        sa.Column("fetched_at", UtcDateTime, nullable=False),
     )
 
 
@@ -90,8 +90,8 @@ def _suggestions() -> None:
         sa.Column("confidence", sa.Double, nullable=False),
         sa.Column("reason", sa.String(200), nullable=False),
         sa.Column("status", sa.String(10), nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("reviewed_at", Moment),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("reviewed_at", UtcDateTime),
         sa.UniqueConstraint("item_id", "normalised_name", name="uq_item_tag_suggestions_item_id_normalised_name"),
         sa.CheckConstraint("status IN ('PENDING', 'ACCEPTED', 'REJECTED')", name="ck_item_tag_suggestions_status"),
         sa.CheckConstraint("source IN ('AI', 'SYSTEM')", name="ck_item_tag_suggestions_source"),
@@ -104,7 +104,7 @@ def _undo() -> None:
         "item_undo",
         _item_id("item_undo", primary=True),
         sa.Column("action", sa.String(20), nullable=False),
-        sa.Column("at", Moment, nullable=False),
+        sa.Column("at", UtcDateTime, nullable=False),
         sa.Column("before", sa.JSON, nullable=False),
     )
 
@@ -114,7 +114,7 @@ def _item_tags() -> None:
         "item_tags",
         _item_id("item_tags", primary=True),
         _tag_id("item_tags", primary=True),
-        sa.Column("created_at", Moment, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
     )
     create_index("ix_item_tags_tag", "item_tags", ["tag_id", "item_id"])
 
@@ -126,7 +126,7 @@ def _aliases() -> None:
         sa.Column("key", text_key(200), primary_key=True),
         _tag_id("tag_aliases"),
         sa.Column("name", sa.String(50), nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
     )
     create_index("ix_tag_aliases_tag", "tag_aliases", ["tag_id"])
 
@@ -150,8 +150,8 @@ def _changes() -> None:
         _user_id("tag_changes"),
         _tag_id("tag_changes"),
         sa.Column("action", sa.String(10), nullable=False),
-        sa.Column("at", Moment, nullable=False),
-        sa.Column("undone_at", Moment),
+        sa.Column("at", UtcDateTime, nullable=False),
+        sa.Column("undone_at", UtcDateTime),
         sa.Column("details", sa.JSON, nullable=False),
         sa.CheckConstraint("action IN ('merge', 'delete')", name="ck_tag_changes_action"),
     )
@@ -172,7 +172,7 @@ def _changed_items() -> None:
         sa.Column("tag_id", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("item_id", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("had_target", sa.Boolean, nullable=False),
-        sa.Column("tagged_at", Moment, nullable=False),
+        sa.Column("tagged_at", UtcDateTime, nullable=False),
     )
 
 
@@ -183,7 +183,7 @@ def _quota() -> None:
         sa.Column("day", sa.Date, primary_key=True),
         sa.Column("used", sa.BigInteger, nullable=False),
         sa.Column("limit_override", sa.BigInteger),
-        sa.Column("updated_at", Moment, nullable=False),
+        sa.Column("updated_at", UtcDateTime, nullable=False),
         sa.CheckConstraint("used >= 0", name="ck_quota_days_used"),
     )
     create_table(
@@ -198,7 +198,7 @@ def _quota() -> None:
         sa.Column("units", sa.BigInteger, nullable=False),
         sa.Column("model", sa.String(100), nullable=False),
         sa.Column("reason", sa.String(50)),
-        sa.Column("created_at", Moment, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
         sa.UniqueConstraint("job_id", "kind", name="uq_usage_ledger_job_id_kind"),
         sa.CheckConstraint("kind IN ('charge', 'refund')", name="ck_usage_ledger_kind"),
     )

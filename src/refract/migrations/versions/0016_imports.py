@@ -1,6 +1,6 @@
 """Imports into the library, and their rows."""
 
-from refract.migrations.steps import Moment, create_index, create_table, drop_table, long_text, sa
+from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, long_text, sa
 
 revision = "0016"
 down_revision = "0015"
@@ -19,8 +19,8 @@ def upgrade() -> None:
         sa.Column("existing", sa.BigInteger, nullable=False),
         sa.Column("refused", sa.BigInteger, nullable=False),
         sa.Column("made_tags", sa.JSON, nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("finished_at", Moment),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("finished_at", UtcDateTime),
         sa.CheckConstraint("status IN ('RUNNING', 'DONE', 'STOPPED', 'ROLLING_BACK', 'ROLLED_BACK')", name="ck_imports_status"),
     )
     create_index("ix_imports_user", "imports", ["user_id", "id"])

@@ -1,6 +1,6 @@
 """What identity providers last said about themselves."""
 
-from refract.migrations.steps import Moment, create_table, drop_table, sa, text_key
+from refract.migrations.steps import UtcDateTime, create_table, drop_table, sa, text_key
 
 revision = "0017"
 down_revision = "0016"
@@ -12,7 +12,7 @@ def upgrade() -> None:
         sa.Column("issuer", text_key(255), primary_key=True),
         sa.Column("discovery", sa.JSON, nullable=False),
         sa.Column("keys", sa.JSON, nullable=False),
-        sa.Column("fetched_at", Moment, nullable=False),
+        sa.Column("fetched_at", UtcDateTime, nullable=False),
     )
 
 

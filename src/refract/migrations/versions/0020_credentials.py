@@ -1,7 +1,7 @@
 """Keys that expire and know their parent, provider sessions, tombstones of accounts, tokens used up."""
 
 from refract.migrations.steps import (
-    Moment,
+    UtcDateTime,
     add_column,
     create_index,
     create_table,
@@ -17,7 +17,7 @@ down_revision = "0019"
 
 
 def upgrade() -> None:
-    add_column("api_keys", sa.Column("expires_at", Moment))
+    add_column("api_keys", sa.Column("expires_at", UtcDateTime))
     add_column("api_keys", sa.Column("parent_id", sa.BigInteger))
     add_column("api_keys", sa.Column("last_used_network", sa.String(50)))
     add_column("sessions", sa.Column("sid", text_key(255)))
@@ -28,13 +28,13 @@ def upgrade() -> None:
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("digest", text_key(64), nullable=False),
         sa.Column("user_id", sa.BigInteger, nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
         sa.UniqueConstraint("digest", name="uq_account_tombstones_digest"),
     )
     create_table(
         "spent_tokens",
         sa.Column("digest", text_key(64), primary_key=True),
-        sa.Column("expires_at", Moment, nullable=False),
+        sa.Column("expires_at", UtcDateTime, nullable=False),
     )
     create_index("ix_spent_tokens_expires_at", "spent_tokens", ["expires_at"])
 

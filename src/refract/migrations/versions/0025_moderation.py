@@ -1,7 +1,7 @@
 """People whose links are on hold, why an address is flagged and when it was checked last, invitations to own a link."""
 
 from refract.migrations.steps import (
-    Moment,
+    UtcDateTime,
     add_column,
     create_index,
     create_table,
@@ -16,10 +16,10 @@ down_revision = "0024"
 
 
 def upgrade() -> None:
-    add_column("users", sa.Column("held_at", Moment))
+    add_column("users", sa.Column("held_at", UtcDateTime))
     for table in ("links", "list_entries"):
         add_column(table, sa.Column("flag_reason", sa.String(20)))
-        add_column(table, sa.Column("checked_at", Moment))
+        add_column(table, sa.Column("checked_at", UtcDateTime))
         create_index(f"ix_{table}_checked_at", table, ["checked_at", "id"])
     create_table(
         "link_invitations",
@@ -28,8 +28,8 @@ def upgrade() -> None:
         sa.Column("inviter_id", sa.BigInteger, sa.ForeignKey("users.id", name="fk_link_invitations_inviter_id"), nullable=False),
         sa.Column("invitee_id", sa.BigInteger, sa.ForeignKey("users.id", name="fk_link_invitations_invitee_id"), nullable=False),
         sa.Column("role", sa.String(10), nullable=False),
-        sa.Column("created_at", Moment, nullable=False),
-        sa.Column("expires_at", Moment, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("expires_at", UtcDateTime, nullable=False),
         sa.UniqueConstraint("link_id", "invitee_id", name="uq_link_invitations_link_id_invitee_id"),
         sa.CheckConstraint("role IN ('owner', 'primary')", name="ck_link_invitations_role"),
     )

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 import uvloop
 
-from refract.core.net import Fetcher, Guard
+from refract.core.net import AddressGuard, PageFetcher
 from tests.core.net.sealed.internet import Internet, Names, good_names, internet
 from tests.core.net.sealed.namespace import seal
 
@@ -53,6 +53,6 @@ def names() -> Names:
 
 
 @pytest.fixture
-def fetcher(names: Names) -> Fetcher:
+def fetcher(names: Names) -> PageFetcher:
     """As in production, but for the names."""
-    return Fetcher(Guard(), resolve=names)
+    return PageFetcher(AddressGuard(), resolve=names)

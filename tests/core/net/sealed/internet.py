@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Self
 
-from refract.core.net import Address
+from refract.core.net import IpAddress
 from tests.core.net.corpus import PUBLIC
 
 PUBLIC6 = "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
@@ -105,7 +105,7 @@ class Names:
         self.scripts = {name.replace("_", "."): [script.split() for script in scripts[name]] for name in scripts}
         self.asked: list[str] = []
 
-    async def __call__(self, host: str) -> Sequence[Address]:
+    async def __call__(self, host: str) -> Sequence[IpAddress]:
         self.asked.append(host)
         if host not in self.scripts:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")

@@ -6,12 +6,12 @@ import gzip
 import pytest
 
 from refract import __version__
-from refract.core.net import ANYTHING, Fetcher, Guard, Limits, NotAPage, RefusedAddress, TimedOut
+from refract.core.net import ANY_TYPE, AddressGuard, FetchLimits, NotAPage, PageFetcher, RefusedAddress, TimedOut
 from tests.core.net.corpus import PUBLIC
 from tests.core.net.sealed.internet import PUBLIC6, Internet, Names, Request, answer, page, redirect, sends
 
 
-async def test_a_page_and_what_is_known_about_it(net: Internet, fetcher: Fetcher) -> None:
+async def test_a_page_and_what_is_known_about_it(net: Internet, fetcher: PageFetcher) -> None:
     net.sites["/a"] = page("<title>Grüße</title>".encode("latin-1"), Content_Type="text/html; charset=ISO-8859-1", X_Two="1")
 
     found = await fetcher.fetch("http://good.test/a?b=c d#e")
@@ -21,7 +21,7 @@ async def test_a_page_and_what_is_known_about_it(net: Internet, fetcher: Fetcher
     assert found.text == "<title>Grüße</title>"
 
 
-async def test_what_the_server_sees(net: Internet, fetcher: Fetcher) -> None:
+async def test_what_the_server_sees(net: Internet, fetcher: PageFetcher) -> None:
     net.sites["/a"] = page()
 
     await fetcher.fetch("http://good.test/a?b=c#secret")
@@ -53,7 +53,7 @@ async def test_what_the_server_sees(net: Internet, fetcher: Fetcher) -> None:
     ],
 )
 async def test_every_public_address_is_reached_under_its_own_name(
-    net: Internet, fetcher: Fetcher, url: str, host: str, reached: str
+    net: Internet, fetcher: PageFetcher, url: str, host: str, reached: str
 ) -> None:
     await net.listen(443)
     net.sites["/"] = page()
@@ -63,7 +63,7 @@ async def test_every_public_address_is_reached_under_its_own_name(
     assert [(request.headers["host"], request.reached) for request in net.requests] == [(host, reached)]
 
 
-async def test_compressed_and_in_chunks(net: Internet, fetcher: Fetcher) -> None:
+async def test_compressed_and_in_chunks(net: Internet, fetcher: PageFetcher) -> None:
     text = "<title>Hello</title>" + "word " * 10_000
     packed = gzip.compress(text.encode())
     chunks = (
@@ -74,7 +74,7 @@ async def test_compressed_and_in_chunks(net: Internet, fetcher: Fetcher) -> None
     assert (await fetcher.fetch("http://good.test/")).text == text
 
 
-async def test_an_old_server_that_ends_its_page_by_closing(net: Internet, fetcher: Fetcher) -> None:
+async def test_an_old_server_that_ends_its_page_by_closing(net: Internet, fetcher: PageFetcher) -> None:
     net.sites["/"] = sends(b"HTTP/1.0 200 OK\r\n\r\n<title>Old</title>")
 
     found = await fetcher.fetch("http://good.test/")
@@ -82,7 +82,7 @@ async def test_an_old_server_that_ends_its_page_by_closing(net: Internet, fetche
     assert (found.text, found.content_type) == ("<title>Old</title>", "")
 
 
-async def test_five_redirects_are_followed_and_their_end_is_known(net: Internet, fetcher: Fetcher) -> None:
+async def test_five_redirects_are_followed_and_their_end_is_known(net: Internet, fetcher: PageFetcher) -> None:
     net.sites |= {
         "/0": redirect("/1", "301 Moved"),
         "/1": redirect("2?x=ü", "302 Found"),
@@ -98,37 +98,37 @@ async def test_five_redirects_are_followed_and_their_end_is_known(net: Internet,
     assert net.requests[2].target == "/2?x=%C3%BC"
 
 
-async def test_only_what_is_of_use_is_read(net: Internet, fetcher: Fetcher) -> None:
+async def test_only_what_is_of_use_is_read(net: Internet, fetcher: PageFetcher) -> None:
     net.sites["/"] = page(b"\x89PNG", Content_Type="Image/PNG")
 
     assert (await fetcher.fetch("http://good.test/", accept=("image/*",))).body == b"\x89PNG"
-    assert (await fetcher.fetch("http://good.test/", accept=ANYTHING)).content_type == "image/png"
+    assert (await fetcher.fetch("http://good.test/", accept=ANY_TYPE)).content_type == "image/png"
     with pytest.raises(NotAPage):
         await fetcher.fetch("http://good.test/", accept=("image/gif", "text/*"))
 
 
-async def test_what_a_page_refers_to_is_found_as_a_browser_finds_it(net: Internet, fetcher: Fetcher) -> None:
+async def test_what_a_page_refers_to_is_found_as_a_browser_finds_it(net: Internet, fetcher: PageFetcher) -> None:
     net.sites["/a/b"] = page()
 
     found = await fetcher.fetch("http://good.test/a/b")
 
-    assert found.join(" ../icon.png ") == "http://good.test/icon.png"
-    assert found.join("//other.test/ü") == "http://other.test/%C3%BC"
+    assert found.resolve_url(" ../icon.png ") == "http://good.test/icon.png"
+    assert found.resolve_url("//other.test/ü") == "http://other.test/%C3%BC"
     for refused in ("data:image/png;base64,xx", "javascript:alert(1)", "http://user@other.test/", "http://[", "\ud800://x"):
         with pytest.raises(RefusedAddress):
-            found.join(refused)
+            found.resolve_url(refused)
 
 
 async def test_the_next_address_is_tried_when_the_first_is_dead(net: Internet, connects: list[str]) -> None:
     await net.listen(443, hosts=["0.0.0.0"])  # noqa: S104 - everywhere is here
     net.sites["/"] = page()
-    fetcher = Fetcher(Guard(), resolve=Names(both_test=[f"{PUBLIC6} {PUBLIC}"]))
+    fetcher = PageFetcher(AddressGuard(), resolve=Names(both_test=[f"{PUBLIC6} {PUBLIC}"]))
 
     assert (await fetcher.fetch("http://both.test:443/")).status == 200
     assert connects == [PUBLIC6, PUBLIC]
 
 
-async def test_no_host_is_asked_for_more_than_two_pages_at_a_time(net: Internet, fetcher: Fetcher) -> None:
+async def test_no_host_is_asked_for_more_than_two_pages_at_a_time(net: Internet, fetcher: PageFetcher) -> None:
     busy: dict[str, int] = {}
     most: dict[str, int] = {}
 
@@ -141,7 +141,7 @@ async def test_no_host_is_asked_for_more_than_two_pages_at_a_time(net: Internet,
         writer.write(answer("200 OK"))
 
     net.sites["/"] = handler
-    fetcher = Fetcher(Guard(), resolve=Names(good_test=[PUBLIC], good_test_=[PUBLIC], other_test=["1.0.0.1"]))
+    fetcher = PageFetcher(AddressGuard(), resolve=Names(good_test=[PUBLIC], good_test_=[PUBLIC], other_test=["1.0.0.1"]))
     urls = ["http://good.test/", "http://good.test./", "http://other.test/"] * 4
 
     pages = await asyncio.gather(*(fetcher.fetch(url) for url in urls))
@@ -159,7 +159,7 @@ async def test_waiting_for_a_turn_counts_and_a_turn_is_given_back(net: Internet,
         await asyncio.sleep(30)
 
     net.sites |= {"/slow": handler, "/": page()}
-    fetcher = Fetcher(Guard(), resolve=names, limits=Limits(per_host=1))
+    fetcher = PageFetcher(AddressGuard(), resolve=names, limits=FetchLimits(per_host=1))
 
     slow = asyncio.create_task(fetcher.fetch("http://good.test/slow"))
     await asked.wait()
@@ -174,7 +174,7 @@ async def test_waiting_for_a_turn_counts_and_a_turn_is_given_back(net: Internet,
 
 async def test_hosts_that_redirect_to_each_other_do_not_block_each_other(net: Internet, names: Names) -> None:
     net.sites |= {"/to-other": redirect("http://other.test/"), "/to-good": redirect("http://good.test/"), "/": page()}
-    fetcher = Fetcher(Guard(), resolve=names, limits=Limits(per_host=1))
+    fetcher = PageFetcher(AddressGuard(), resolve=names, limits=FetchLimits(per_host=1))
 
     pages = await asyncio.gather(*(fetcher.fetch(url) for url in ["http://good.test/to-other", "http://other.test/to-good"] * 5))
 

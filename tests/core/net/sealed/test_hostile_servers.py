@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from refract.core.net import (
+    AddressGuard,
     BadAnswer,
     BadStatus,
-    Fetcher,
     FetchError,
-    Guard,
-    Limits,
+    FetchLimits,
     NotAPage,
+    PageFetcher,
     TimedOut,
     TooLarge,
     TooManyRedirects,
@@ -32,7 +32,7 @@ async def _upper_bound() -> AsyncIterator[None]:
         yield
 
 
-async def _ending(fetcher: Fetcher, budget: float = 20) -> FetchError:
+async def _ending(fetcher: PageFetcher, budget: float = 20) -> FetchError:
     with pytest.raises(FetchError) as caught:
         await fetcher.fetch("http://good.test/", budget=budget)
     return caught.value
@@ -58,7 +58,7 @@ TOO_LARGE = {
 
 
 @pytest.mark.parametrize("server", TOO_LARGE, ids=str)
-async def test_too_large_and_never_in_memory(net: Internet, fetcher: Fetcher, server: str) -> None:
+async def test_too_large_and_never_in_memory(net: Internet, fetcher: PageFetcher, server: str) -> None:
     net.sites["/"] = TOO_LARGE[server]
     tracemalloc.start()
     try:
@@ -72,7 +72,7 @@ async def test_too_large_and_never_in_memory(net: Internet, fetcher: Fetcher, se
     assert peak < 32 * MIB
 
 
-async def test_almost_two_mebibytes_fit(net: Internet, fetcher: Fetcher) -> None:
+async def test_almost_two_mebibytes_fit(net: Internet, fetcher: PageFetcher) -> None:
     net.sites["/"] = page(b"x" * (2 * MIB - 200))
 
     assert len((await fetcher.fetch("http://good.test/")).body) == 2 * MIB - 200
@@ -88,7 +88,7 @@ TIMED_OUT = {
 
 
 @pytest.mark.parametrize("server", TIMED_OUT, ids=str)
-async def test_slow_servers_end_with_the_budget(net: Internet, fetcher: Fetcher, server: str) -> None:
+async def test_slow_servers_end_with_the_budget(net: Internet, fetcher: PageFetcher, server: str) -> None:
     net.sites["/"] = TIMED_OUT[server]
 
     ended = await _ending(fetcher, budget=0.4)
@@ -105,7 +105,7 @@ async def test_a_server_that_falls_silent_is_left_before_the_budget_ends(net: In
 
     net.sites["/"] = handler
 
-    assert type(await _ending(Fetcher(Guard(), resolve=names, limits=Limits(idle=0.2)), budget=600)) is TimedOut
+    assert type(await _ending(PageFetcher(AddressGuard(), resolve=names, limits=FetchLimits(idle=0.2)), budget=600)) is TimedOut
 
 
 async def test_a_name_server_that_never_answers(names: Names) -> None:
@@ -113,7 +113,7 @@ async def test_a_name_server_that_never_answers(names: Names) -> None:
         await asyncio.sleep(60)
         return []
 
-    fetcher = Fetcher(Guard(), resolve=resolve, limits=Limits(connect=0.2))  # type: ignore[arg-type]  # it never answers
+    fetcher = PageFetcher(AddressGuard(), resolve=resolve, limits=FetchLimits(connect=0.2))  # type: ignore[arg-type]  # it never answers
 
     assert type(await _ending(fetcher, budget=600)) is TimedOut
 
@@ -130,7 +130,7 @@ UNREACHABLE = {
 
 
 @pytest.mark.parametrize("server", UNREACHABLE, ids=str)
-async def test_connections_that_break(net: Internet, fetcher: Fetcher, server: str) -> None:
+async def test_connections_that_break(net: Internet, fetcher: PageFetcher, server: str) -> None:
     net.sites["/"] = UNREACHABLE[server]
 
     ended = await _ending(fetcher)
@@ -154,33 +154,33 @@ BAD_ANSWER = {
 
 
 @pytest.mark.parametrize("server", BAD_ANSWER, ids=str)
-async def test_answers_that_make_no_sense(net: Internet, fetcher: Fetcher, server: str) -> None:
+async def test_answers_that_make_no_sense(net: Internet, fetcher: PageFetcher, server: str) -> None:
     net.sites["/"] = BAD_ANSWER[server]
 
     assert type(await _ending(fetcher)) is BadAnswer
 
 
-async def test_gzip_in_gzip_is_opened_once(net: Internet, fetcher: Fetcher) -> None:
+async def test_gzip_in_gzip_is_opened_once(net: Internet, fetcher: PageFetcher) -> None:
     inner = gzip.compress(b" " * 50 * MIB)
     net.sites["/"] = page(gzip.compress(inner), Content_Encoding="gzip")
 
     assert (await fetcher.fetch("http://good.test/")).body == inner
 
 
-async def test_a_bomb_is_cut_where_it_is_enough(net: Internet, fetcher: Fetcher) -> None:
+async def test_a_bomb_is_cut_where_it_is_enough(net: Internet, fetcher: PageFetcher) -> None:
     net.sites["/"] = bomb()
 
-    found = await fetcher.fetch("http://good.test/", enough=512 * 1024)
+    found = await fetcher.fetch("http://good.test/", truncate_at=512 * 1024)
 
     assert found.truncated
     assert found.body == b" " * 512 * 1024
 
 
 @pytest.mark.parametrize("server", ["10 GB announced", "endless, no length", "endless chunks"])
-async def test_an_endless_page_is_cut_where_it_is_enough(net: Internet, fetcher: Fetcher, server: str) -> None:
+async def test_an_endless_page_is_cut_where_it_is_enough(net: Internet, fetcher: PageFetcher, server: str) -> None:
     net.sites["/"] = TOO_LARGE[server]
 
-    found = await fetcher.fetch("http://good.test/", enough=100_000)
+    found = await fetcher.fetch("http://good.test/", truncate_at=100_000)
 
     assert (found.truncated, found.body) == (True, b"x" * 100_000)
 
@@ -196,7 +196,7 @@ NOT_A_PAGE = {
 
 
 @pytest.mark.parametrize("server", NOT_A_PAGE, ids=str)
-async def test_not_a_page(net: Internet, fetcher: Fetcher, server: str) -> None:
+async def test_not_a_page(net: Internet, fetcher: PageFetcher, server: str) -> None:
     net.sites["/"] = NOT_A_PAGE[server]
 
     ended = await _ending(fetcher)
@@ -209,7 +209,7 @@ async def test_not_a_page(net: Internet, fetcher: Fetcher, server: str) -> None:
     ("status", "again"),
     [(300, False), (304, False), (400, False), (404, False), (410, False), (408, True), (429, True), (500, True), (503, True)],
 )
-async def test_bad_statuses_say_whether_to_try_again(net: Internet, fetcher: Fetcher, status: int, again: bool) -> None:
+async def test_bad_statuses_say_whether_to_try_again(net: Internet, fetcher: PageFetcher, status: int, again: bool) -> None:
     net.sites["/"] = sends(answer(f"{status} Status"))
 
     ended = await _ending(fetcher)
@@ -218,7 +218,7 @@ async def test_bad_statuses_say_whether_to_try_again(net: Internet, fetcher: Fet
     assert (ended.status, ended.again) == (status, again)
 
 
-async def test_a_redirect_that_says_not_where_to(net: Internet, fetcher: Fetcher) -> None:
+async def test_a_redirect_that_says_not_where_to(net: Internet, fetcher: PageFetcher) -> None:
     net.sites["/"] = sends(answer("302 Found"))
 
     ended = await _ending(fetcher)
@@ -227,7 +227,7 @@ async def test_a_redirect_that_says_not_where_to(net: Internet, fetcher: Fetcher
     assert ended.status == 302
 
 
-async def test_redirects_without_end(net: Internet, fetcher: Fetcher) -> None:
+async def test_redirects_without_end(net: Internet, fetcher: PageFetcher) -> None:
     net.sites["/"] = redirect("/other")
     net.sites["/other"] = redirect("/")
 
@@ -235,14 +235,14 @@ async def test_redirects_without_end(net: Internet, fetcher: Fetcher) -> None:
     assert len(net.requests) == 6
 
 
-async def test_a_redirect_with_an_endless_body_is_followed_at_once(net: Internet, fetcher: Fetcher) -> None:
+async def test_a_redirect_with_an_endless_body_is_followed_at_once(net: Internet, fetcher: PageFetcher) -> None:
     net.sites["/"] = flood(b"HTTP/1.1 302 Found\r\nLocation: /page\r\n\r\n", b"x" * 65536)
     net.sites["/page"] = page()
 
     assert (await fetcher.fetch("http://good.test/")).url == "http://good.test/page"
 
 
-async def test_nobody_listens(connects: list[str], fetcher: Fetcher) -> None:
+async def test_nobody_listens(connects: list[str], fetcher: PageFetcher) -> None:
     ended = await _ending(fetcher)
 
     assert type(ended) is Unreachable
@@ -250,7 +250,7 @@ async def test_nobody_listens(connects: list[str], fetcher: Fetcher) -> None:
     assert connects == ["93.184.215.14"]
 
 
-async def test_a_name_that_nobody_knows(fetcher: Fetcher) -> None:
+async def test_a_name_that_nobody_knows(fetcher: PageFetcher) -> None:
     with pytest.raises(Unreachable) as caught:
         await fetcher.fetch("http://unknown.test/")
 

@@ -6,15 +6,15 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from refract.core.net import Address, Fetcher, FetchError, Guard, Limits, RefusedAddress, is_public, resolve_by_system
-from refract.core.net.addresses import unwrap
-from refract.core.net.wire import connected
+from refract.core.net import AddressGuard, FetchError, FetchLimits, IpAddress, PageFetcher, RefusedAddress, is_public, resolve_by_system
+from refract.core.net.addresses import unwrap_ipv4
+from refract.core.net.connection import open_connection
 from tests.core.net import corpus
 from tests.core.net.corpus import PUBLIC, Line
 from tests.core.net.sealed.internet import PUBLIC6, Internet, Names, answer, page, redirect, sends
 
 EVERYTHING = (ip_network("0.0.0.0/0"), ip_network("::/0"))
-Way = Callable[[Fetcher, Internet, Line], Awaitable[object]]
+Way = Callable[[PageFetcher, Internet, Line], Awaitable[object]]
 
 
 class World:
@@ -22,36 +22,36 @@ class World:
 
     address = PUBLIC
 
-    async def __call__(self, host: str) -> Sequence[Address]:
+    async def __call__(self, host: str) -> Sequence[IpAddress]:
         if host == "mixed.test":
             return [ip_address(PUBLIC), ip_address(self.address)]
         return [ip_address(PUBLIC if host == "good.test" else self.address)]
 
 
-async def _direct(fetcher: Fetcher, _net: Internet, line: Line) -> object:
+async def _direct(fetcher: PageFetcher, _net: Internet, line: Line) -> object:
     return await fetcher.fetch(line.url)
 
 
-async def _dns(fetcher: Fetcher, _net: Internet, _line: Line) -> object:
+async def _dns(fetcher: PageFetcher, _net: Internet, _line: Line) -> object:
     return await fetcher.fetch("http://mixed.test/")
 
 
-async def _redirect_hop(fetcher: Fetcher, net: Internet, line: Line) -> object:
+async def _redirect_hop(fetcher: PageFetcher, net: Internet, line: Line) -> object:
     raw = answer("302 Found", Location="@@").replace(b"@@", line.url.encode())
     net.sites["/hop"] = sends(raw)
     return await fetcher.fetch("http://good.test/hop")
 
 
-async def _part_of_a_page(fetcher: Fetcher, net: Internet, line: Line) -> object:
+async def _part_of_a_page(fetcher: PageFetcher, net: Internet, line: Line) -> object:
     net.sites["/page"] = page(line.url.encode())
     found = await fetcher.fetch("http://good.test/page")
-    return await fetcher.fetch(found.join(found.text), accept=("image/*",))
+    return await fetcher.fetch(found.resolve_url(found.text), accept=("image/*",))
 
 
 @pytest.mark.parametrize("way", [_direct, _dns, _redirect_hop, _part_of_a_page])
 async def test_nothing_inside_is_ever_connected_to(net: Internet, connects: list[str], way: Way) -> None:
     world = World()
-    fetcher = Fetcher(Guard(), resolve=world)
+    fetcher = PageFetcher(AddressGuard(), resolve=world)
     not_refused = []
     for line in corpus.read_hostile():
         world.address = line.address
@@ -80,7 +80,7 @@ def _is_a_relative_path(way: Way, line: Line) -> bool:
 async def test_the_detector_would_see_it(net: Internet, connects: list[str]) -> None:
     """The same corpus with the guard wide open reaches the inside, so silence above means something."""
     world = World()
-    fetcher = Fetcher(Guard(allow=EVERYTHING), resolve=world)
+    fetcher = PageFetcher(AddressGuard(allow=EVERYTHING), resolve=world)
     ports = {line.url for line in corpus.read_hostile() if line.url.rpartition(":")[2].rstrip("/").isdigit()}  # where nobody listens
     for line in corpus.read_hostile():
         if line.verdict == "refused" and line.url.startswith("http://") and line.url not in ports:
@@ -91,7 +91,7 @@ async def test_the_detector_would_see_it(net: Internet, connects: list[str]) -> 
     inside = {text for text in net.reached if not is_public(ip_address(text))}
     assert len(inside) >= 25
     assert {"127.0.0.1", "169.254.169.254", "10.0.0.1", "::1", "fd00:ec2::254"} <= inside
-    assert {unwrap(ip_address(text)) for text in inside} <= {unwrap(ip_address(text)) for text in connects}
+    assert {unwrap_ipv4(ip_address(text)) for text in inside} <= {unwrap_ipv4(ip_address(text)) for text in connects}
 
 
 REBINDING = {
@@ -123,7 +123,7 @@ REBINDING = {
 async def test_a_name_that_changes_its_mind(net: Internet, connects: list[str], script: str) -> None:
     answers, expected = REBINDING[script]
     names = Names(evil_test=[text.format(good=PUBLIC, good6=PUBLIC6, bad="10.0.0.7") for text in answers])
-    fetcher = Fetcher(Guard(), resolve=names)
+    fetcher = PageFetcher(AddressGuard(), resolve=names)
     net.sites["/"] = page()
 
     fetched = []
@@ -141,7 +141,7 @@ async def test_a_name_that_changes_its_mind(net: Internet, connects: list[str], 
 
 
 async def test_a_name_that_flips_between_two_hops(net: Internet, connects: list[str]) -> None:
-    fetcher = Fetcher(Guard(), resolve=Names(evil_test=[PUBLIC, "127.0.0.1"]))
+    fetcher = PageFetcher(AddressGuard(), resolve=Names(evil_test=[PUBLIC, "127.0.0.1"]))
     net.sites["/"] = redirect("/again")
 
     with pytest.raises(RefusedAddress):
@@ -153,7 +153,7 @@ async def test_a_name_that_flips_between_two_hops(net: Internet, connects: list[
 @pytest.mark.parametrize(
     "target", ["http://127.0.0.1/", "http://10.0.0.1/", "http://[::1]/", "//169.254.169.254/latest/", "http://0/", "http://good.test:22/"]
 )
-async def test_a_redirect_inside_is_refused_at_any_hop(net: Internet, connects: list[str], fetcher: Fetcher, target: str) -> None:
+async def test_a_redirect_inside_is_refused_at_any_hop(net: Internet, connects: list[str], fetcher: PageFetcher, target: str) -> None:
     net.sites |= {"/0": redirect("/1"), "/1": redirect("http://other.test/2"), "/2": redirect(target)}
 
     with pytest.raises(RefusedAddress) as caught:
@@ -167,7 +167,7 @@ async def test_a_redirect_inside_is_refused_at_any_hop(net: Internet, connects: 
 async def test_the_socket_has_a_guard_of_its_own(connects: list[str], text: str, port: int) -> None:
     """Whoever forgets to ask before connecting still gets nowhere."""
     with pytest.raises(RefusedAddress):
-        async with connected(Guard(), [ip_address(text)], port, tls=None, host="forgotten.test", limits=Limits()):
+        async with open_connection(AddressGuard(), [ip_address(text)], port, tls=None, host="forgotten.test", limits=FetchLimits()):
             pass
 
     assert connects == []
@@ -175,7 +175,7 @@ async def test_the_socket_has_a_guard_of_its_own(connects: list[str], text: str,
 
 async def test_whom_we_reached_is_looked_at_again(net: Internet) -> None:
     """The kernel takes 0.0.0.0 for loopback: what was approved and what was reached differ."""
-    fetcher = Fetcher(Guard(allow=(ip_network("0.0.0.0/32"),)))
+    fetcher = PageFetcher(AddressGuard(allow=(ip_network("0.0.0.0/32"),)))
 
     with pytest.raises(RefusedAddress, match="could not be reached") as caught:
         await fetcher.fetch("http://0.0.0.0/")
@@ -187,7 +187,7 @@ async def test_whom_we_reached_is_looked_at_again(net: Internet) -> None:
 async def test_the_system_resolver_is_under_the_same_guard(connects: list[str]) -> None:
     assert ip_address("127.0.0.1") in await resolve_by_system("localhost")
     with pytest.raises(RefusedAddress):
-        await Fetcher(Guard()).fetch("http://localhost/")
+        await PageFetcher(AddressGuard()).fetch("http://localhost/")
 
     assert [text for text in connects if ":80" in text or text == "127.0.0.1"] == []
 
@@ -195,7 +195,7 @@ async def test_the_system_resolver_is_under_the_same_guard(connects: list[str]) 
 async def test_an_opened_network_is_reached_and_its_neighbour_is_not(net: Internet) -> None:
     await net.listen(8123)
     net.sites["/"] = page()
-    fetcher = Fetcher(Guard(allow=(ip_network("10.1.0.0/16"),)))
+    fetcher = PageFetcher(AddressGuard(allow=(ip_network("10.1.0.0/16"),)))
 
     assert (await fetcher.fetch("http://10.1.0.1:8123/")).status == 200
     with pytest.raises(RefusedAddress):
@@ -204,7 +204,7 @@ async def test_an_opened_network_is_reached_and_its_neighbour_is_not(net: Intern
 
 
 async def test_proxies_of_the_environment_are_not_asked(
-    net: Internet, connects: list[str], fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+    net: Internet, connects: list[str], fetcher: PageFetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://10.0.0.1:80")

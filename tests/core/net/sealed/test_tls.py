@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from refract.core.net import Fetcher, Guard, Limits, RefusedAddress, TimedOut, Unreachable
+from refract.core.net import AddressGuard, FetchLimits, PageFetcher, RefusedAddress, TimedOut, Unreachable
 from tests.core.net.corpus import PUBLIC
 from tests.core.net.sealed.internet import Internet, Names, page, redirect
 
@@ -43,8 +43,8 @@ async def seen(net: Internet, certificate: Path) -> list[str | None]:
     return names
 
 
-def _trusting(certificate: Path) -> Fetcher:
-    return Fetcher(Guard(), resolve=NAMES, tls=ssl.create_default_context(cafile=str(certificate / "cert.pem")))
+def _trusting(certificate: Path) -> PageFetcher:
+    return PageFetcher(AddressGuard(), resolve=NAMES, tls=ssl.create_default_context(cafile=str(certificate / "cert.pem")))
 
 
 @pytest.mark.parametrize(("host", "name"), [("good.test", "good.test"), ("good.test.", "good.test"), (PUBLIC, None)])
@@ -64,7 +64,7 @@ async def test_a_certificate_for_another_name_is_refused(certificate: Path, net:
 
 async def test_a_certificate_that_nobody_vouches_for_is_refused(net: Internet, seen: list[str | None]) -> None:
     with pytest.raises(Unreachable):
-        await Fetcher(Guard(), resolve=NAMES).fetch("https://good.test/")
+        await PageFetcher(AddressGuard(), resolve=NAMES).fetch("https://good.test/")
 
     assert net.requests == []
 
@@ -86,5 +86,5 @@ async def test_a_server_that_never_shakes_hands(net: Internet) -> None:
     server = await asyncio.start_server(silent, PUBLIC, 443)
     async with server:
         with pytest.raises(TimedOut):
-            await Fetcher(Guard(), resolve=NAMES, limits=Limits(connect=0.2)).fetch("https://good.test/", budget=600)
+            await PageFetcher(AddressGuard(), resolve=NAMES, limits=FetchLimits(connect=0.2)).fetch("https://good.test/", budget=600)
         await asyncio.sleep(0.01)

@@ -1,0 +1,31 @@
+"""Once a day: old days become column files, outlived ones go."""
+
+from datetime import time
+from typing import ClassVar
+
+import structlog
+
+from refract.clicks.archive import service
+from refract.core.runtime import Runtime
+from refract.jobs.handlers import handles
+from refract.jobs.payload import JobPayload
+from refract.jobs.schedule import PeriodicJob
+
+
+class ArchiveClicks(JobPayload):
+    """Move old click events into column files."""
+
+    kind: ClassVar[str] = "analytics.archive"
+
+
+@handles(ArchiveClicks, transient_errors=(service.ArchiveConflict,))
+async def archive_clicks(rt: Runtime, _job: ArchiveClicks) -> None:
+    moved = await service.archive_old_days(rt)
+    dropped = await service.drop_expired_files(rt)
+    await service.sweep_files(rt)
+    if moved or dropped:
+        structlog.get_logger("refract.archive").info("clicks_archived", events=moved, files_dropped=dropped)
+
+
+HANDLERS = (archive_clicks,)
+PERIODIC = (PeriodicJob(ArchiveClicks(), daily=time(3, 10)),)

@@ -1,0 +1,161 @@
+"""Events as column files: Parquet, compressed with zstd, written and read by DuckDB.
+
+Everything here blocks: call it in a thread. DuckDB is imported where a connection is opened, since a process that only serves never
+needs its forty megabytes. A connection lives in memory, may use a quarter of a gigabyte and one core, sees no directory but the ones it
+was given, and loads no extension.
+"""
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from sqlalchemy import BigInteger, Boolean, Double, Integer, SmallInteger, String
+
+from refract.clicks.models import ClickEvent
+from refract.clicks.spool.format import LINK_CLICK
+from refract.core.db.types import UtcDateTime
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+PARQUET_SUFFIX: Final = ".parquet"
+UNFINISHED_SUFFIX: Final = ".unfinished"
+MEMORY_LIMIT: Final = "256MB"
+SORT_COLUMNS: Final = ("at", "spool_id", "segment", "place")
+_ROWS_PER_INSERT: Final = 500  # rows handed over at a time: the interpreter belongs to DuckDB for as long as that takes
+_SQL_TYPES: Final = (
+    (BigInteger, "BIGINT"), (SmallInteger, "SMALLINT"), (Integer, "INTEGER"), (Boolean, "BOOLEAN"), (Double, "DOUBLE"),
+    (UtcDateTime, "TIMESTAMPTZ"), (String, "VARCHAR"),
+)  # fmt: skip
+
+
+def _get_sql_type(kind: object) -> str:
+    return next(name for python, name in _SQL_TYPES if isinstance(kind, python))
+
+
+COLUMN_TYPES: Final[dict[str, str]] = {column.name: _get_sql_type(column.type) for column in ClickEvent.__table__.columns}
+"""Every column of an event, and what it is in a file."""
+COLUMN_LIST: Final = ", ".join(f'"{name}"' for name in COLUMN_TYPES)
+_INSERT_QUERY = f"INSERT INTO events SELECT {', '.join(f'unnest(?::{kind}[])' for kind in COLUMN_TYPES.values())}"
+_CREATE_QUERY = "CREATE TEMP TABLE events ({})".format(", ".join(f'"{name}" {kind}' for name, kind in COLUMN_TYPES.items()))
+_SORT_CLAUSE = 'ORDER BY target_id, "at", spool_id, segment, place'
+# The largest column by far repeats itself from day to day: a higher level pays.
+_COPY_OPTIONS = "(FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 9, ROW_GROUP_SIZE 100000)"
+
+ParquetRow = Sequence[Any]
+
+
+class ParquetFile(NamedTuple):
+    """A file on disk, and what it holds."""
+
+    name: str
+    events: int
+    link_events: int
+    size: int
+    first_at: datetime
+    last_at: datetime
+
+
+@contextmanager
+def open_connection(*directories: Path) -> "Iterator[DuckDBPyConnection]":
+    """A connection that sees these directories; what does not fit into memory is put aside in the first of them."""
+    import duckdb  # noqa: PLC0415 - heavy, and no business of a process that serves
+
+    aside = directories[0] / f".aside-{secrets.token_hex(4)}"  # its own: two would take each other's files
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": MEMORY_LIMIT,
+            "threads": 1,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "temp_directory": str(aside),
+        },
+    )
+    try:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(f"SET allowed_directories = {_quote_paths(directories)}")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        yield connection
+    finally:
+        connection.close()
+
+
+def write_rows(directory: Path, stem: str, rows: Sequence[ParquetRow]) -> ParquetFile:
+    """A new file with these events, safe on disk before this returns. Rows have the columns in the order of `COLUMNS`."""
+    with open_connection(directory) as connection:
+        load_events(connection, rows)
+        return _write_file(connection, directory, stem, f"SELECT * FROM events {_SORT_CLAUSE}", len(rows))  # noqa: S608 - our own words, here and below
+
+
+def merge_files(directory: Path, stem: str, names: Sequence[str]) -> ParquetFile:
+    """A new file with everything the named ones hold; those stay."""
+    with open_connection(directory) as connection:
+        source = build_source(directory, names)
+        (expected,) = _fetch_one(connection, f"SELECT count(*) FROM {source}")  # noqa: S608
+        return _write_file(connection, directory, stem, f"SELECT {COLUMN_LIST} FROM {source} {_SORT_CLAUSE}", int(expected))  # noqa: S608
+
+
+def load_events(connection: "DuckDBPyConnection", rows: Sequence[ParquetRow]) -> None:
+    """Put events into the table `events` of a connection, which is made anew."""
+    connection.execute("DROP TABLE IF EXISTS events")
+    connection.execute(_CREATE_QUERY)
+    for begin in range(0, len(rows), _ROWS_PER_INSERT):
+        connection.execute(_INSERT_QUERY, [list(values) for values in zip(*rows[begin : begin + _ROWS_PER_INSERT], strict=True)])
+
+
+def build_source(directory: Path, names: Sequence[str]) -> str:
+    """What stands after FROM to read these files; a column that an old file does not have is empty."""
+    return f"read_parquet({_quote_paths(directory / name for name in names)}, union_by_name = true)"
+
+
+def iter_batches(connection: "DuckDBPyConnection", query: str, values: Sequence[object], size: int) -> Iterator[list[tuple[Any, ...]]]:
+    """The answer of a query, some rows at a time; moments are aware, in UTC."""
+    cursor = connection.execute(query, list(values))
+    while found := cursor.fetchmany(size):
+        yield [tuple(value.astimezone(UTC) if isinstance(value, datetime) else value for value in row) for row in found]
+
+
+def _write_file(connection: "DuckDBPyConnection", directory: Path, stem: str, query: str, expected: int) -> ParquetFile:
+    name = f"{stem}-{secrets.token_hex(4)}{PARQUET_SUFFIX}"
+    unfinished = directory / (name + UNFINISHED_SUFFIX)
+    connection.execute(f"COPY ({query}) TO {quote_path(unfinished)} {_COPY_OPTIONS}")
+    unfinished.chmod(0o600)
+    sync_path(unfinished)
+    path = unfinished.rename(directory / name)
+    sync_path(directory)
+    about = f'SELECT count(*), count(*) FILTER (kind = {LINK_CLICK}), min("at"), max("at") FROM {build_source(directory, [name])}'  # noqa: S608
+    events, link_events, first, last = _fetch_one(connection, about)
+    if events != expected:
+        problem = f"{path} holds {events} events instead of {expected}"
+        raise OSError(problem)
+    return ParquetFile(name, events, link_events, path.stat().st_size, first.astimezone(UTC), last.astimezone(UTC))
+
+
+def sync_path(path: Path) -> None:
+    """Have the disk confirm a file, or the names in a directory."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _quote_paths(paths: Iterable[Path]) -> str:
+    return f"[{', '.join(map(quote_path, paths))}]"
+
+
+def quote_path(path: Path) -> str:
+    """A path as SQL writes text."""
+    return "'{}'".format(str(path.absolute()).replace("'", "''"))
+
+
+def _fetch_one(connection: "DuckDBPyConnection", query: str) -> tuple[Any, ...]:
+    found = connection.execute(query).fetchone()
+    assert found is not None  # noqa: S101 - an aggregate has one row
+    return tuple(found)

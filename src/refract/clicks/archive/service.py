@@ -1,0 +1,260 @@
+"""Old days leave the database: each event is in exactly one place at any moment.
+
+A slice of a day is copied into a file, which is confirmed by the disk; then one small transaction adds the file's row and deletes the
+same events. That commit is the switch. Killed before it, there is a file that nobody refers to and the events are where they were; killed
+after it, everything is done. Files that nobody refers to are swept away later. Files of one day are merged in the same manner.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from sqlalchemy import CursorResult, Table, delete, func, select, update
+from sqlalchemy.exc import IntegrityError
+
+from refract.clicks.archive.models import ArchiveFile
+from refract.clicks.archive.parquet import (
+    COLUMN_TYPES,
+    PARQUET_SUFFIX,
+    SORT_COLUMNS,
+    UNFINISHED_SUFFIX,
+    ParquetFile,
+    merge_files,
+    write_rows,
+)
+from refract.clicks.models import ClickEvent
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.errors import Unavailable
+from refract.core.runtime import Runtime
+
+ONE_DAY: Final = timedelta(days=1)
+BATCH_SIZES: Final = {"sqlite": 4_000, "postgresql": 20_000, "mysql": 10_000}
+"""Events that move at once: on SQLite everybody waits while they are deleted."""
+MAX_MERGED_FILES: Final = 64
+GRACE_SECONDS: Final = 3_600.0
+"""For as long a file that nobody refers to any more stays: somebody may just be reading it."""
+YIELD_SECONDS: Final = 0.01
+EXPORT_PREFIX: Final = ".export-"
+"""What a folder begins with in which an export is put together."""
+_MAX_TRIES: Final = 5
+_FILE_PATTERN: Final = re.compile(rf"\d{{4}}-\d\d-\d\d-\d+-[0-9a-f]+{re.escape(PARQUET_SUFFIX)}({re.escape(UNFINISHED_SUFFIX)})?")
+_EVENT = cast("Table", ClickEvent.__table__)
+_ORDER = [_EVENT.c[name] for name in SORT_COLUMNS]
+
+
+class ArchiveMissing(Unavailable):
+    """The archived clicks of {day} cannot be read: the file {name} is not in the archive directory."""
+
+
+class ArchiveConflict(Exception):
+    """Something happened to the day meanwhile: a late click, or somebody else who archives. Look again."""
+
+
+@dataclass(frozen=True, slots=True)
+class DaySlice:
+    """Some events of a day, all there are between the first one's moment and the last one's; `part` is the number that is free."""
+
+    day: date
+    part: int
+    rows: Sequence[Any]
+
+    @property
+    def first(self) -> datetime:
+        moment: datetime = self.rows[0].at
+        return moment
+
+    @property
+    def last(self) -> datetime:
+        moment: datetime = self.rows[-1].at
+        return moment
+
+
+async def archive_old_days(rt: Runtime) -> int:
+    """Move every whole day that is old enough; the answer is how many events moved."""
+    moved = 0
+    while (day := await _find_oldest_due(rt)) is not None:
+        moved += await archive_day(rt, day)
+    return moved
+
+
+async def archive_day(rt: Runtime, day: date) -> int:
+    """Move what the database has of one UTC day, then make one file of the day's files."""
+    directory = ensure_directory(rt)
+    moved = tries = 0
+    while (part := await _load_next_slice(rt, day)) is not None:
+        try:
+            written = await asyncio.to_thread(write_rows, directory, f"{day}-{part.part}", [tuple(row) for row in part.rows])
+            await _commit_slice(rt, part, written)
+        except ArchiveConflict:
+            tries += 1
+            if tries == _MAX_TRIES:
+                raise
+            continue
+        moved, tries = moved + len(part.rows), 0
+        await rt.clock.sleep(YIELD_SECONDS)
+    await merge_day(rt, day)
+    return moved
+
+
+async def merge_day(rt: Runtime, day: date) -> None:
+    """Make one file of all that the day has, the smallest first."""
+    directory = ensure_directory(rt)
+    while True:
+        async with rt.db.read() as session:
+            files = await list_files(session, day, day)
+        if len(files) < 2:
+            return
+        chosen = sorted(files, key=lambda file: (file.size, file.part))[:MAX_MERGED_FILES]
+        part = max(file.part for file in files) + 1
+        merged = await asyncio.to_thread(merge_files, directory, f"{day}-{part}", require_files(directory, chosen))
+        if merged.events != sum(file.events for file in chosen):
+            problem = f"the files of {day} hold {merged.events} events instead of {sum(file.events for file in chosen)}"
+            raise OSError(problem)
+        try:
+            await _replace_files(rt, day, part, merged, chosen)
+        except ArchiveConflict:
+            continue
+
+
+async def drop_expired_files(rt: Runtime) -> int:
+    """Forget files beyond their retention; what they held still counts. The answer is how many files went."""
+    now = rt.clock.now()
+    horizon = now.date() - timedelta(days=rt.settings.archive_days)
+    outlived = (ArchiveFile.day < horizon, ArchiveFile.dropped_at.is_(None))
+    async with rt.db.write() as session:
+        names = list(await session.scalars(select(ArchiveFile.name).where(*outlived)))
+        await session.execute(update(ArchiveFile).where(*outlived).values(dropped_at=now))
+    directory = ensure_directory(rt)
+    for name in names:
+        (directory / name).unlink(missing_ok=True)
+    return len(names)
+
+
+async def sweep_files(rt: Runtime, grace: float = GRACE_SECONDS) -> int:
+    """Remove files of ours that nobody refers to: of an archiver that died, or merged into others a while ago."""
+    directory = ensure_directory(rt)
+    before = time.time() - grace
+    found = [path for path in directory.iterdir() if _FILE_PATTERN.fullmatch(path.name) and path.stat().st_mtime <= before]
+    async with rt.db.read() as session:
+        wanted = set(await session.scalars(select(ArchiveFile.name).where(ArchiveFile.dropped_at.is_(None))))
+    unwanted = [path for path in found if path.name not in wanted]
+    for path in unwanted:
+        path.unlink(missing_ok=True)
+    for folder in directory.glob(f"{EXPORT_PREFIX}*"):
+        if folder.stat().st_mtime <= before:
+            shutil.rmtree(folder, ignore_errors=True)  # of a process that died while it exported
+    return len(unwanted)
+
+
+async def list_files(session: ReadSession, first: date, last: date) -> list[ArchiveFile]:
+    """The files of these days, the last one included."""
+    wanted = select(ArchiveFile).where(ArchiveFile.day >= first, ArchiveFile.day <= last, ArchiveFile.dropped_at.is_(None))
+    return list(await session.scalars(wanted.order_by(ArchiveFile.day, ArchiveFile.part)))
+
+
+class ArchiveSummary(NamedTuple):
+    """What the archive holds or held, and the files that should be there."""
+
+    events: int
+    link_events: int
+    names: list[str]
+
+
+async def summarize_archive(session: ReadSession) -> ArchiveSummary:
+    files = list(await session.scalars(select(ArchiveFile)))
+    names = [file.name for file in files if file.dropped_at is None]
+    return ArchiveSummary(sum(file.events for file in files), sum(file.link_events for file in files), names)
+
+
+async def use_snapshot(session: ReadSession) -> None:
+    """Make the session see one moment in all its statements: what moves from here to there is then seen once."""
+    if session.dialect != "sqlite":
+        await session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+
+
+def ensure_directory(rt: Runtime) -> Path:
+    directory = rt.settings.effective_archive_dir
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return directory
+
+
+def require_files(directory: Path, files: Sequence[ArchiveFile]) -> list[str]:
+    """Their names, all of which are there."""
+    for file in files:
+        if not (directory / file.name).is_file():
+            raise ArchiveMissing(day=file.day, name=file.name)
+    return [file.name for file in files]
+
+
+def get_day_start(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+async def _find_oldest_due(rt: Runtime) -> date | None:
+    horizon = get_day_start(rt.clock.now().date() - timedelta(days=rt.settings.event_days))
+    async with rt.db.read() as session:
+        oldest: datetime | None = await session.scalar(select(_EVENT.c.at).where(_EVENT.c.at < horizon).order_by(_EVENT.c.at).limit(1))
+    return oldest.date() if oldest is not None else None
+
+
+async def _load_next_slice(rt: Runtime, day: date) -> DaySlice | None:
+    size = BATCH_SIZES[rt.db.dialect]
+    of_day = (_EVENT.c.at >= get_day_start(day), _EVENT.c.at < get_day_start(day) + ONE_DAY)
+    columns = [_EVENT.c[name] for name in COLUMN_TYPES]
+    async with rt.db.read() as session:
+        await use_snapshot(session)
+        highest = await session.scalar(select(func.max(ArchiveFile.part)).where(ArchiveFile.day == day))
+        rows = list(await session.execute(select(*columns).where(*of_day).order_by(*_ORDER).limit(size + 1)))
+        if len(rows) > size:
+            # Whole moments only, so that the slice is all there is between its first and its last.
+            rows = [row for row in rows if row.at < rows[-1].at] or list(
+                await session.execute(select(*columns).where(_EVENT.c.at == rows[0].at).order_by(*_ORDER))
+            )
+    return DaySlice(day, (highest or 0) + 1, rows) if rows else None
+
+
+async def _commit_slice(rt: Runtime, part: DaySlice, written: ParquetFile) -> None:
+    async with _write_or_conflict(rt) as session:
+        session.add(_build_row(rt, part.day, part.part, written))
+        await session.flush()
+        gone = await session.execute(delete(_EVENT).where(_EVENT.c.at >= part.first, _EVENT.c.at <= part.last))
+        if _get_rowcount(gone) != len(part.rows):
+            raise ArchiveConflict
+
+
+async def _replace_files(rt: Runtime, day: date, part: int, merged: ParquetFile, old: Sequence[ArchiveFile]) -> None:
+    async with _write_or_conflict(rt) as session:
+        session.add(_build_row(rt, day, part, merged))
+        await session.flush()
+        parts = [file.part for file in old]
+        known = (ArchiveFile.day == day, ArchiveFile.part.in_(parts), ArchiveFile.dropped_at.is_(None))
+        if _get_rowcount(await session.execute(delete(ArchiveFile).where(*known))) != len(old):
+            raise ArchiveConflict
+    for file in old:
+        os.utime(ensure_directory(rt) / file.name)  # its grace begins now
+
+
+@asynccontextmanager
+async def _write_or_conflict(rt: Runtime) -> AsyncIterator[WriteSession]:
+    """A transaction in which a number that is taken means that somebody else was faster."""
+    try:
+        async with rt.db.write() as session:
+            yield session
+    except IntegrityError as taken:
+        raise ArchiveConflict from taken
+
+
+def _build_row(rt: Runtime, day: date, part: int, written: ParquetFile) -> ArchiveFile:
+    return ArchiveFile(day=day, part=part, created_at=rt.clock.now(), **written._asdict())
+
+
+def _get_rowcount(result: Any) -> int:
+    return result.rowcount if isinstance(result, CursorResult) else -1

@@ -1,0 +1,111 @@
+"""Who asked, by the user agent alone: a person's browser and system, or a program."""
+
+import re
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from refract.clicks.ingest.bounded_cache import BoundedCache
+from refract.clicks.rollups.breakdowns import build_breakdown_key
+
+MAX_CACHED_AGENTS: Final = 8192
+BOT_DEVICE: Final = "bot"
+
+_BOT_PATTERNS: Final = (
+    # crawlers and whatever names itself one
+    r"(?<!cu)bot\b", r"(?<!cu)bot[/_-]", r"crawl", r"spider", r"slurp", r"scrap[ey]", r"archiver", r"fetcher", r"indexer", r"nutch",
+    r"heritrix", r"mediapartners", r"apis-google", r"googleother", r"google-(?:inspection|read-aloud|safety|site|extended)",
+    r"bingpreview", r"yandex(?:direct|metrika|images)", r"gptbot", r"chatgpt", r"anthropic", r"claude-", r"perplexity", r"ccbot",
+    r"cohere-", r"diffbot", r"ia_archiver", r"screaming frog",
+    # link previews
+    r"preview", r"facebookexternal", r"facebookcatalog", r"meta-external", r"whatsapp/", r"telegram", r"embedly", r"iframely",
+    r"quora link", r"pinterest/\d", r"vkshare", r"skypeuri", r"mastodon/", r"pleroma", r"misskey", r"akkoma", r"lemmy/", r"nuzzel",
+    r"outbrain", r"flipboard", r"tumblr/", r"bitlybot", r"snap url", r"google-pagerenderer", r"ms-office", r"microsoft office",
+    r"slack-imgproxy", r"viber/url", r"line-poker", r"kakaotalk-scrap", r"zalo/",
+    # watchers and measurers
+    r"monitor", r"uptime", r"pingdom", r"statuscake", r"site24x7", r"newrelic", r"datadog", r"zabbix", r"nagios", r"prometheus",
+    r"blackbox", r"lighthouse", r"pagespeed", r"gtmetrix", r"ptst/", r"validator", r"checker",
+    r"feed(?:ly|burner|fetcher|bin|er|validator)?/", r"\brss", r"kube-probe", r"elb-healthchecker", r"googlehc", r"healthcheck",
+    # programs and libraries
+    r"headless", r"phantomjs", r"puppeteer", r"playwright", r"selenium", r"^curl", r"^wget", r"libcurl", r"httpie", r"python[-/ ]",
+    r"aiohttp", r"httpx", r"urllib", r"requests/", r"okhttp", r"go-http", r"java/", r"apache-http", r"jakarta", r"libwww", r"lwp::",
+    r"^ruby", r"faraday", r"^php", r"guzzle", r"symfony", r"axios", r"node-fetch", r"undici", r"^node", r"got \(", r"superagent",
+    r"deno/", r"^bun/", r"dart[/:]", r"reqwest", r"hyper/", r"postman", r"insomnia", r"powershell", r"winhttp", r"\.net ", r"restsharp",
+    r"cfnetwork(?!.*(?:safari|mozilla))", r"^dalvik", r"\bperl\b", r"^lua", r"^rust", r"^erlang", r"^hackney", r"^elixir",
+    r"wordpress/", r"drupal", r"zgrab", r"masscan", r"nmap", r"nikto", r"sqlmap", r"censys", r"expanse", r"nuclei", r"wpscan",
+    r"dirbuster", r"ltx71", r"netcraft", r"internet-measurement", r"webmon",
+)  # fmt: skip
+_BOT_PATTERN: Final = re.compile("|".join(_BOT_PATTERNS), re.IGNORECASE)
+_TABLET_PATTERN: Final = re.compile(r"ipad|tablet|kindle|silk/|playbook|nexus (?:7|9|10)|(?:android(?!.*mobile))", re.IGNORECASE)
+_MOBILE_PATTERN: Final = re.compile(r"mobi|iphone|ipod|android|windows phone|blackberry|opera mini", re.IGNORECASE)
+
+
+class UserAgent(NamedTuple):
+    """What is kept of a user agent."""
+
+    text: str | None
+    key: bytes  # the same text, for telling visitors apart
+    device: str
+    browser: str | None = None
+    browser_version: str | None = None
+    system: str | None = None
+    system_version: str | None = None
+    breakdown_keys: tuple[str, ...] = ()  # as breakdowns count it
+
+
+class UserAgentParser(BoundedCache[UserAgent]):
+    """The facts of user agents, by the bytes that were sent. None at all, or one that nobody knows, is a person at a desk.
+
+    Made where clicks are ingested: the patterns take time and memory.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(self._parse_agent, MAX_CACHED_AGENTS)
+        self._parse, self._domains = _load_parser()
+
+    def _parse_agent(self, raw: bytes) -> UserAgent:
+        text = sanitize_text(raw, 512)
+        if not text:
+            return UserAgent(None, b"\0", "desktop", breakdown_keys=(build_breakdown_key("devices", "desktop"),))
+        found = self._parse(text, self._domains)
+        device, (browser, browser_version), (system, system_version) = (
+            _detect_device(text),
+            _parse_family(found.user_agent),
+            _parse_family(found.os),
+        )
+        said = (("devices", device), ("browsers", browser), ("systems", system))
+        parts = tuple(build_breakdown_key(dimension, value) for dimension, value in said if value)
+        return UserAgent(text, b"\0" + text.encode(), device, browser, browser_version, system, system_version, parts)
+
+
+@cache
+def _load_parser() -> tuple[Any, Any]:
+    """The Rust engine with its hundreds of patterns, which never change: compiled once.
+
+    Without those for devices: the names of telephones would take as much memory again, and nobody asks for them.
+    """
+    from ua_parser import Domain, Parser, load_lazy_builtins  # noqa: PLC0415 - heavy, and not needed to redirect
+    from ua_parser.regex import Resolver  # noqa: PLC0415 - likewise
+
+    browsers, systems, _ = load_lazy_builtins()
+    return Parser(Resolver((browsers, systems, []))), Domain.USER_AGENT | Domain.OS
+
+
+def _detect_device(text: str) -> str:
+    if _BOT_PATTERN.search(text):
+        return BOT_DEVICE
+    if _TABLET_PATTERN.search(text):
+        return "tablet"
+    return "mobile" if _MOBILE_PATTERN.search(text) else "desktop"
+
+
+def _parse_family(found: Any) -> tuple[str | None, str | None]:
+    """Family and version, such as `Firefox` and `140.0`."""
+    if found is None or not found.family or found.family == "Other":
+        return None, None
+    numbers = [part for part in (found.major, found.minor, found.patch) if part]
+    return found.family[:100], ".".join(numbers)[:30] or None
+
+
+def sanitize_text(raw: bytes, max_length: int) -> str:
+    """Text of bytes that anybody may have sent: no zero character, which PostgreSQL refuses, and no more than the column takes."""
+    return raw.decode("utf-8", "replace").replace("\x00", "")[:max_length]

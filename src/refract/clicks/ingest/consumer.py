@@ -1,0 +1,173 @@
+"""From the stream to the database, each click exactly once: the checkpoint of its spool decides, whoever brings it and how often."""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from refract.clicks.ingest import stream
+from refract.clicks.ingest.ingester import BATCH_SIZE, RETRY_INTERVAL, CheckpointMoved, Ingester
+from refract.clicks.ingest.stream import CONSUMER_GROUP, STREAM_KEY, StreamBatch
+from refract.clicks.spool.format import BrokenFrame
+from refract.clicks.spool.reader import SpoolPosition
+from refract.core.error_throttle import ErrorThrottle
+from refract.core.errors import Unavailable
+from refract.core.redis import RedisAway, RedisClient
+from refract.core.runtime import Runtime
+
+READ_COUNT = 32
+BLOCK_MS = 1000
+CLAIM_IDLE_MS = 5000
+"""What a consumer has had for so long without acknowledging it, another takes over."""
+
+MAINTENANCE_INTERVAL = 1.0
+CONSUMER_EXPIRY_MS = 3_600_000
+MAX_EARLY_ENTRIES = 256
+EARLY_RETRY_INTERVAL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEntry:
+    id: bytes
+    batch: StreamBatch
+
+
+class StreamConsumer:
+    """One of any number of readers of the stream."""
+
+    def __init__(self, rt: Runtime, redis: RedisClient, ingester: Ingester) -> None:
+        self._rt = rt
+        self._redis = redis
+        self._ingester = ingester
+        self._name = f"{socket.gethostname()[:32]}-{os.getpid()}-{secrets.token_hex(3)}"
+        self._positions: dict[int, SpoolPosition] = {}
+        self._early: dict[bytes, StreamEntry] = {}
+        self._refreshed_spools: set[int] = set()
+        self._maintained_at = float("-inf")
+        self._group_created = False
+        self._log = structlog.get_logger("refract.consume")
+        self._errors = ErrorThrottle(self._log, "clicks_wait")
+        self._taken = rt.metrics.counter("refract_stream_clicks", "Clicks that were taken from the stream and stored")
+        self._length = rt.metrics.gauge("refract_stream_length", "Batches of clicks on the stream")
+
+    async def run(self) -> None:
+        """Store what comes for as long as the process runs; a Redis or a database that is away is waited for."""
+        while True:
+            try:
+                await self.run_once()
+                self._errors.clear()
+            except RedisAway:
+                self._group_created = False
+                await asyncio.sleep(RETRY_INTERVAL)
+            except Unavailable as error:
+                self._positions.clear()
+                self._errors.report(error)
+                await asyncio.sleep(RETRY_INTERVAL)
+
+    async def run_once(self, block_ms: int = BLOCK_MS) -> int:
+        """Take what has come, waiting a while for it; the answer is the number of clicks stored."""
+        if not self._group_created:
+            await stream.create_group(self._redis)
+            self._group_created = True
+        due = self._rt.clock.monotonic() >= self._maintained_at + MAINTENANCE_INTERVAL
+        taken = await self._claim_idle() if due else []
+        early = bool(self._early)
+        new = await self._read(1 if early else block_ms)  # however many wait: what they wait for may be behind them
+        known = {entry.id: entry for entry in (*self._early.values(), *taken, *new)}
+        self._early = {}
+        self._refreshed_spools.clear()
+        stored = await self._store_entries(sorted(known.values(), key=_get_sort_key))
+        if len(self._early) > MAX_EARLY_ENTRIES:
+            soonest = sorted(self._early.items(), key=lambda item: _get_sort_key(item[1]))[:MAX_EARLY_ENTRIES]
+            self._early = dict(soonest)  # the others are taken over later
+        if self._early:
+            await asyncio.sleep(EARLY_RETRY_INTERVAL)  # somebody else has what comes before them
+        if due:  # decided once: whoever waited for news for a second must not trim in place of taking over
+            await self._maintain_stream()
+        return stored
+
+    async def _read(self, block_ms: int) -> list[StreamEntry]:
+        words = ("GROUP", CONSUMER_GROUP, self._name, "COUNT", READ_COUNT, "BLOCK", block_ms, "STREAMS", STREAM_KEY, ">")
+        answer = await self._redis.execute("XREADGROUP", *words, seconds=block_ms / 1000 + stream.STREAM_TIMEOUT)
+        return await self._parse_entries(answer[0][1]) if answer else []
+
+    async def _claim_idle(self) -> list[StreamEntry]:
+        """What processes that died, or were too slow, have left."""
+        words = (STREAM_KEY, CONSUMER_GROUP, self._name, CLAIM_IDLE_MS, "0", "COUNT", READ_COUNT)
+        answer = await self._redis.execute("XAUTOCLAIM", *words, seconds=stream.STREAM_TIMEOUT)
+        return await self._parse_entries(answer[1])
+
+    async def _parse_entries(self, told: Iterable[list[object]]) -> list[StreamEntry]:
+        entries = []
+        for number, fields in told:
+            assert isinstance(number, bytes)  # noqa: S101 - the protocol's word
+            try:
+                entries.append(StreamEntry(number, stream.parse_entry(fields)))  # type: ignore[arg-type]
+            except (ValueError, KeyError, TypeError, BrokenFrame):
+                self._log.error("stream_entry_not_understood", entry=number.decode())
+                await self._acknowledge([number])  # the node that sent it still has its clicks, and says so in its figures
+        return entries
+
+    async def _store_entries(self, entries: list[StreamEntry]) -> int:
+        stored, at = 0, 0
+        while at < len(entries):
+            first, ids = entries[at], [entries[at].id]
+            parcel = first.batch
+            at += 1
+            while at < len(entries) and (more := parcel.join(entries[at].batch, BATCH_SIZE)) is not None:
+                parcel = more
+                ids.append(entries[at].id)
+                at += 1
+            number = await self._apply_batch(parcel)
+            if number is None:
+                self._early |= {entry.id: entry for entry in entries if entry.id in set(ids)}
+                continue
+            stored += number
+            self._taken.inc(number)
+            await self._acknowledge(ids)
+        return stored
+
+    async def _apply_batch(self, parcel: StreamBatch) -> int | None:
+        """How many clicks were new; None when something that comes before them is not stored yet."""
+        for _ in range(2):
+            position = self._positions.get(parcel.spool_id) or await self._load_position(parcel)
+            if (position < parcel.start or position >= parcel.batch.next) and parcel.spool_id not in self._refreshed_spools:
+                position = await self._load_position(parcel)  # others store too; asked once a round
+            if position >= parcel.batch.next:
+                return 0
+            if position < parcel.start:
+                return None
+            rest = parcel.skip_to(position)
+            try:
+                await self._ingester.apply_batch(rest.spool, position, rest.batch)
+            except CheckpointMoved:
+                self._positions.pop(parcel.spool_id, None)
+                continue
+            self._positions[parcel.spool_id] = rest.batch.next
+            return len(rest.batch.clicks)
+        return None
+
+    async def _load_position(self, parcel: StreamBatch) -> SpoolPosition:
+        if len(self._positions) > 10_000:
+            self._positions.clear()
+        position = self._positions[parcel.spool_id] = await self._ingester.load_checkpoint(parcel.spool)
+        self._refreshed_spools.add(parcel.spool_id)
+        return position
+
+    async def _acknowledge(self, ids: list[bytes]) -> None:
+        await self._redis.execute("XACK", STREAM_KEY, CONSUMER_GROUP, *ids, seconds=stream.STREAM_TIMEOUT)
+
+    async def _maintain_stream(self) -> None:
+        self._maintained_at = self._rt.clock.monotonic()
+        await stream.trim_acknowledged(self._redis)
+        self._length.set(await stream.get_length(self._redis))
+        await stream.delete_idle_consumers(self._redis, CONSUMER_EXPIRY_MS)
+
+
+def _get_sort_key(entry: StreamEntry) -> tuple[int, SpoolPosition]:
+    """As they lie in their spool, not as they came: what was lost and sent again comes last, and everything else waits for it."""
+    return entry.batch.spool_id, entry.batch.start

@@ -1,0 +1,111 @@
+"""From what a frame holds to what is kept: nothing in it can tell who somebody is."""
+
+from hashlib import blake2b
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from ada_url import URL
+
+from refract.clicks.ingest.agents import BOT_DEVICE, UserAgentParser, sanitize_text
+from refract.clicks.ingest.bounded_cache import BoundedCache
+from refract.clicks.ingest.places import PlaceLookup
+from refract.clicks.rollups.breakdowns import build_breakdown_key
+from refract.clicks.rollups.sketches import HASH_BYTES
+from refract.clicks.spool.format import PREFETCH, PRIVATE, Click
+from refract.core.ip_addresses import format_anonymous_address
+
+DIRECT_REFERRER: Final = "direct"
+MAX_CLOCK_SKEW_MICROSECONDS: Final = 60_000_000
+MAX_CACHED_TEXTS: Final = 8192
+MAX_CACHED_NETWORKS: Final = 65_536
+_CAMPAIGN_COLUMNS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
+_NO_CAMPAIGN: Final[tuple[tuple[str | None, ...], tuple[str, ...]]] = ((None,) * len(_CAMPAIGN_COLUMNS), ())
+
+FACT_COLUMNS: Final = (
+    "kind", "target_id", "bot", "private", "network", "country_code", "country", "city", "latitude", "longitude",
+    "user_agent", "referrer", "referrer_host", *_CAMPAIGN_COLUMNS, "device", "browser", "browser_version", "system", "system_version",
+)  # fmt: skip
+"""The columns of an event that follow from the request."""
+_NO_FACTS: Final = (None,) * (len(FACT_COLUMNS) - 9)
+
+
+ClickFacts = tuple[tuple[Any, ...], bool, bool, tuple[str, ...], bytes]
+"""One click: the values of `FACTS`, whether it is a bot's, whether it is private, the parts it is counted in, and what tells its
+visitor from others. Bots and private people have neither parts nor a visitor. A plain tuple, since there is one per click."""
+
+
+class FactsExtractor:
+    """Reads clicks, with a bounded memory of what it has met before. All that is slow is remembered."""
+
+    def __init__(self, agents: UserAgentParser, places: PlaceLookup) -> None:
+        self._agents = agents
+        self._networks = BoundedCache(lambda network: _describe_network(network, places), MAX_CACHED_NETWORKS)
+        self._referrers = BoundedCache(_describe_referrer, MAX_CACHED_TEXTS)
+        self._campaigns = BoundedCache(_parse_campaign, MAX_CACHED_TEXTS)
+
+    def invalidate_places(self) -> None:
+        """For when networks are somewhere else now."""
+        self._networks.clear()
+
+    def extract_facts(self, click: Click) -> ClickFacts:
+        _, kind, flags, target, _, network, agent, referrer, campaign = click
+        if flags & PRIVATE:
+            return _build_private_facts(kind, target, flags)
+        text, visitor, device, browser, browser_version, system, system_version, its_parts = self._agents[agent]
+        if flags & PREFETCH:
+            device = BOT_DEVICE
+        bot = device == BOT_DEVICE
+        where, where_parts = self._networks[network]
+        came, came_parts = self._referrers[referrer]
+        why, why_parts = self._campaigns[campaign] if campaign else _NO_CAMPAIGN
+        row = (
+            kind, target, bot, False, *where, text, *came, *why,
+            device, browser, browser_version, system, system_version,
+        )  # fmt: skip
+        if bot:
+            return row, True, False, (), b""
+        return row, False, False, its_parts + where_parts + came_parts + why_parts, network + visitor
+
+
+def _build_private_facts(kind: int, target: int, flags: int) -> ClickFacts:
+    """Time, target and node. A prefetch is none the less no person."""
+    bot = bool(flags & PREFETCH)
+    device = BOT_DEVICE if bot else "desktop"
+    return (kind, target, bot, True, *_NO_FACTS, device, None, None, None, None), bot, True, (), b""
+
+
+def hash_visitor(visitor: bytes, salt: bytes) -> int:
+    """Bits that mean nothing without the salt of the day."""
+    return int.from_bytes(blake2b(visitor, key=salt, digest_size=HASH_BYTES).digest(), "big")
+
+
+def to_microseconds(time_ns: int, received: int) -> int:
+    """When it happened; a clock that runs ahead by more than a minute is not believed."""
+    at = time_ns // 1000
+    return received if at > received + MAX_CLOCK_SKEW_MICROSECONDS or at < 0 else at
+
+
+def _describe_network(network: bytes, places: PlaceLookup) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    place = places[network]
+    return (format_anonymous_address(network), *place), place.breakdown_keys
+
+
+def _describe_referrer(raw: bytes) -> tuple[tuple[str | None, str], tuple[str, ...]]:
+    referrer = sanitize_text(raw, 2048)
+    host = parse_referrer_host(referrer)
+    return (referrer or None, host), (build_breakdown_key("referrers", host),)
+
+
+def parse_referrer_host(referrer: str) -> str:
+    """The host of the page somebody came from; `direct` when there was none, or none that is one."""
+    try:
+        return (URL(referrer).hostname or DIRECT_REFERRER)[:255] if referrer else DIRECT_REFERRER
+    except ValueError:
+        return DIRECT_REFERRER
+
+
+def _parse_campaign(raw: bytes) -> tuple[tuple[str | None, ...], tuple[str, ...]]:
+    pairs = parse_qsl(raw.decode("utf-8", "replace"), errors="replace")
+    found = {name: value.replace("\x00", "")[:255] for name, value in reversed(pairs)}
+    said = tuple(found.get(name) or None for name in _CAMPAIGN_COLUMNS)
+    return said, (build_breakdown_key("campaigns", said[2]),) if said[2] else ()

@@ -1,0 +1,188 @@
+"""A node's spool, put on the stream for others to store.
+
+A segment is deleted when the database says that everything in it is stored, and not before: what the stream has accepted can be lost with
+it. When it was, the batches are sent again; the checkpoint of the spool sees to it that none is stored twice.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+from sqlalchemy import select
+
+from refract.clicks.ingest import stream
+from refract.clicks.ingest.ingester import BATCH_SIZE, POLL_INTERVAL, RETRY_INTERVAL, Ingester
+from refract.clicks.models import SpoolCheckpoint
+from refract.clicks.spool.reader import (
+    SpoolBatch,
+    SpoolPosition,
+    SpoolState,
+    list_spools,
+    lock_ingester,
+    quarantine_damage,
+    read_batch,
+    read_raw_frames,
+    remove_finished,
+    remove_temp_spools,
+)
+from refract.core.error_throttle import ErrorThrottle
+from refract.core.errors import Unavailable
+from refract.core.redis import RedisAway, RedisClient
+from refract.core.runtime import Runtime
+
+WINDOW_BYTES = 32 << 20
+"""So much of each spool may be under way; the rest waits on the node's own disk, not in Redis' memory."""
+
+STORED_POLL_INTERVAL = 1.0
+LOST_POLL_INTERVAL = 3.0
+
+
+@dataclass(slots=True)
+class SentBatch:
+    """A batch that is under way."""
+
+    end: SpoolPosition
+    entry_id: bytes
+    size: int
+
+
+@dataclass(slots=True)
+class ShippingProgress:
+    """How far a spool has been sent, and how far it is stored."""
+
+    stored: SpoolPosition
+    sent: SpoolPosition
+    in_flight: deque[SentBatch] = field(default_factory=deque)
+    checked_at: float = 0.0
+
+    @property
+    def size(self) -> int:
+        return sum(one.size for one in self.in_flight)
+
+    def mark_stored(self, stored: SpoolPosition) -> None:
+        self.stored = max(self.stored, stored)
+        self.sent = max(self.sent, self.stored)
+        while self.in_flight and self.in_flight[0].end <= self.stored:
+            self.in_flight.popleft()
+
+
+class SpoolShipper:
+    """Ships the spools of one directory; the lock on the directory lets one process do so. It only reads the database.
+
+    `instead` stores them directly while Redis is away; a node that may not write leaves the directory to others meanwhile.
+    """
+
+    def __init__(self, rt: Runtime, redis: RedisClient, root: Path | None = None, fallback: Ingester | None = None) -> None:
+        self._rt = rt
+        self._redis = redis
+        self._root = root or rt.settings.effective_spool_dir
+        self._fallback = fallback
+        self._progress: dict[int, ShippingProgress] = {}
+        self._stored_polled_at = float("-inf")
+        self._shipped = rt.metrics.counter("refract_clicks_shipped", "Clicks that were put on the stream, those sent again included")
+        self._lag = rt.metrics.gauge("refract_ship_lag_seconds", "How long clicks of this node have been waiting for a worker")
+        self._caught_up_at: float | None = None  # until this process is the one that ships
+        self._log = structlog.get_logger("refract.ship")
+        self._errors = ErrorThrottle(self._log, "clicks_wait")
+
+    async def run(self) -> None:
+        """For as long as the process runs."""
+        while True:
+            with lock_ingester(self._root) as mine:
+                while mine:
+                    if not await self._run_once():
+                        break
+            self._progress.clear()
+            await asyncio.sleep(RETRY_INTERVAL)
+
+    async def _run_once(self) -> bool:
+        """False: somebody else should have a try at this directory."""
+        now = self._rt.clock.monotonic()
+        self._caught_up_at = now if self._caught_up_at is None else self._caught_up_at
+        self._lag.set(now - self._caught_up_at)
+        try:
+            await self.ship_all()
+            if not any(way.in_flight for way in self._progress.values()):
+                self._caught_up_at = self._rt.clock.monotonic()
+                self._lag.set(0)
+            self._errors.clear()
+            await asyncio.sleep(POLL_INTERVAL)
+        except RedisAway:
+            if self._fallback is None:
+                return False
+            await self._ingest_directly(self._fallback)
+        except Unavailable as error:
+            self._errors.report(error)
+            await asyncio.sleep(RETRY_INTERVAL)
+        return True
+
+    async def _ingest_directly(self, ingester: Ingester) -> None:
+        try:
+            await ingester.apply_all()
+            await asyncio.sleep(POLL_INTERVAL)
+        except Unavailable as error:
+            self._errors.report(error)
+            await asyncio.sleep(RETRY_INTERVAL)
+
+    async def ship_all(self) -> int:
+        """Send everything that is there now and fits; the answer is the number of clicks sent."""
+        remove_temp_spools(self._root)
+        found = list_spools(self._root)
+        await self._update_stored(found)
+        sent = 0
+        for spool in found:
+            sent += await self._ship_spool(spool, self._progress[spool.id])
+        return sent
+
+    async def _update_stored(self, found: list[SpoolState]) -> None:
+        """What the database says of these spools, asked only when it matters."""
+        now = self._rt.clock.monotonic()
+        unknown = any(spool.id not in self._progress for spool in found)
+        if not unknown and (
+            now < self._stored_polled_at + STORED_POLL_INTERVAL or not any(way.in_flight for way in self._progress.values())
+        ):
+            return
+        self._stored_polled_at = now
+        async with self._rt.db.read() as session:
+            rows = await session.scalars(select(SpoolCheckpoint).where(SpoolCheckpoint.spool_id.in_([spool.id for spool in found])))
+            stored = {row.spool_id: SpoolPosition(row.segment, row.place) for row in rows}
+        for spool in found:
+            position = stored.get(spool.id, SpoolPosition())
+            self._progress.setdefault(spool.id, ShippingProgress(position, position)).mark_stored(position)
+
+    async def _ship_spool(self, spool: SpoolState, way: ShippingProgress) -> int:
+        await self._resend_lost(way)
+        number = 0
+        while way.size < WINDOW_BYTES:
+            batch = read_batch(spool, way.sent, BATCH_SIZE)
+            if batch.next == way.sent:
+                break
+            number += await self._send_batch(spool, way, batch)
+        if remove_finished(spool, way.stored):
+            del self._progress[spool.id]
+        return number
+
+    async def _send_batch(self, spool: SpoolState, way: ShippingProgress, batch: SpoolBatch) -> int:
+        if batch.damage is not None:
+            aside = quarantine_damage(spool, batch.damage)
+            self._log.error("clicks_unreadable", kept_in=str(aside), size=batch.damage.size)
+        frames = read_raw_frames(spool, batch)
+        entry = await stream.send_batch(self._redis, stream.StreamBatch(spool.id, spool.node[:64], way.sent, batch), frames)
+        way.in_flight.append(SentBatch(batch.next, entry, len(frames)))
+        way.sent = batch.next
+        self._shipped.inc(len(batch.clicks))
+        return len(batch.clicks)
+
+    async def _resend_lost(self, way: ShippingProgress) -> None:
+        """The oldest batch under way that is not stored must still be on the stream; if it is not, it is sent again, and all after it."""
+        now = self._rt.clock.monotonic()
+        if not way.in_flight or now < way.checked_at + LOST_POLL_INTERVAL:
+            return
+        way.checked_at = now
+        if not await stream.has_entry(self._redis, way.in_flight[0].entry_id):
+            self._stored_polled_at = float("-inf")  # it may have been stored and removed since we asked: then nothing is sent twice
+            self._log.warning("stream_lost_clicks", spool=way.in_flight[0].entry_id.decode(), batches=len(way.in_flight))
+            way.in_flight.clear()
+            way.sent = way.stored

@@ -1,0 +1,129 @@
+"""Clicks on their way from a node's spool to whoever may write the database: entries of a Redis stream.
+
+An entry is a batch of frames as they lay in the spool, with where they lay. Nothing depends on the stream keeping it: the node's
+spool does, until the database says that the batch is stored.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from refract.clicks.spool.format import decode_clicks
+from refract.clicks.spool.reader import SpoolBatch, SpoolDamage, SpoolPosition, SpoolState
+from refract.core.redis import RedisAway, RedisClient, RedisScript
+
+STREAM_KEY: Final = "refract:clicks"
+CONSUMER_GROUP: Final = "ingest"
+STREAM_TIMEOUT: Final = 2.0
+"""Nobody waits for this but the next batch."""
+
+_TRIM_SCRIPT: Final = RedisScript("""
+local lowest = nil
+local function less(a, b)
+  local am, as = string.match(a, '(%d+)-(%d+)')
+  local bm, bs = string.match(b, '(%d+)-(%d+)')
+  am, as, bm, bs = tonumber(am), tonumber(as), tonumber(bm), tonumber(bs)
+  return am < bm or (am == bm and as < bs)
+end
+for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
+  local facts = {}
+  for i = 1, #group, 2 do facts[group[i]] = group[i + 1] end
+  local seen = facts['last-delivered-id']
+  local pending = redis.call('XPENDING', KEYS[1], facts['name'])
+  if pending[1] > 0 and less(pending[2], seen) then seen = pending[2] end
+  if not lowest or less(seen, lowest) then lowest = seen end
+end
+if not lowest then return 0 end
+return redis.call('XTRIM', KEYS[1], 'MINID', '=', lowest)
+""")
+"""Remove what every group has acknowledged, and nothing that one has not: in one step, so that nobody reads meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """A batch between two positions of a spool."""
+
+    spool_id: int
+    node: str
+    start: SpoolPosition
+    batch: SpoolBatch
+
+    @property
+    def spool(self) -> SpoolState:
+        """As much of the spool as applying a batch of it needs: it lies on another machine."""
+        return SpoolState(self.spool_id, Path(), self.node, is_live=False, segments=(), dropped=0)
+
+    def skip_to(self, position: SpoolPosition) -> "StreamBatch":
+        """What is left of it when everything before this position is stored."""
+        left = [click for click in self.batch.clicks if SpoolPosition(self.batch.segment, click.offset) >= position]
+        return StreamBatch(self.spool_id, self.node, position, self.batch._replace(clicks=left))
+
+    def join(self, other: "StreamBatch", max_clicks: int) -> "StreamBatch | None":
+        """This and the next as one; None when they do not lie side by side or would be too much."""
+        mine, its = self.batch, other.batch
+        apart = self.spool_id != other.spool_id or mine.next != other.start or mine.segment != its.segment or mine.damage or mine.torn
+        if apart or len(mine.clicks) + len(its.clicks) > max_clicks:
+            return None
+        return StreamBatch(self.spool_id, self.node, self.start, its._replace(clicks=mine.clicks + its.clicks))
+
+
+async def send_batch(redis: RedisClient, parcel: StreamBatch, frames: bytes) -> bytes:
+    """Put a batch on the stream; the answer is its entry's id."""
+    batch = parcel.batch
+    base = batch.clicks[0].offset if batch.clicks else 0
+    damage = ":".join(map(str, batch.damage)) if batch.damage else ""
+    words: list[str | bytes | int] = [
+        "spool", parcel.spool_id, "node", parcel.node, "from", _format_position(parcel.start), "to", _format_position(batch.next),
+        "segment", batch.segment, "base", base, "torn", batch.torn, "damage", damage, "frames", frames,
+    ]  # fmt: skip
+    answer: bytes = await redis.execute("XADD", STREAM_KEY, "*", *words, seconds=STREAM_TIMEOUT)
+    return answer
+
+
+def parse_entry(fields: list[bytes]) -> StreamBatch:
+    """An entry as it was sent. Raises `ValueError`, `KeyError` or `Broken` for one that was not sent by us."""
+    told = dict(zip(fields[::2], fields[1::2], strict=True))
+    damage = SpoolDamage(*map(int, told[b"damage"].split(b":"))) if told[b"damage"] else None
+    got = list(decode_clicks(told[b"frames"], int(told[b"base"])))
+    batch = SpoolBatch(int(told[b"segment"]), got, _parse_position(told[b"to"]), int(told[b"torn"]), damage)
+    return StreamBatch(int(told[b"spool"]), told[b"node"].decode("utf-8", "replace"), _parse_position(told[b"from"]), batch)
+
+
+async def create_group(redis: RedisClient) -> None:
+    """Make the group; from the beginning, since nothing there is known to be stored."""
+    try:
+        await redis.execute("XGROUP", "CREATE", STREAM_KEY, CONSUMER_GROUP, "0", "MKSTREAM", seconds=STREAM_TIMEOUT)
+    except RedisAway as error:
+        if "BUSYGROUP" not in str(error):
+            raise
+
+
+async def has_entry(redis: RedisClient, entry: bytes) -> bool:
+    """Whether the stream still has an entry: a Redis that lost its memory has none."""
+    return bool(await redis.execute("XRANGE", STREAM_KEY, entry, entry, "COUNT", 1, seconds=STREAM_TIMEOUT))
+
+
+async def trim_acknowledged(redis: RedisClient) -> int:
+    """Remove entries that everybody has acknowledged; the answer is how many."""
+    return int(await redis.run_script(_TRIM_SCRIPT, [STREAM_KEY], seconds=STREAM_TIMEOUT))
+
+
+async def get_length(redis: RedisClient) -> int:
+    return int(await redis.execute("XLEN", STREAM_KEY))
+
+
+async def delete_idle_consumers(redis: RedisClient, idle_ms: int) -> None:
+    """Names of processes that ended long ago and left nothing behind."""
+    for told in await redis.execute("XINFO", "CONSUMERS", STREAM_KEY, CONSUMER_GROUP, seconds=STREAM_TIMEOUT):
+        facts: dict[bytes, Any] = dict(zip(told[::2], told[1::2], strict=True))
+        if not facts[b"pending"] and facts[b"idle"] > idle_ms:
+            await redis.execute("XGROUP", "DELCONSUMER", STREAM_KEY, CONSUMER_GROUP, facts[b"name"], seconds=STREAM_TIMEOUT)
+
+
+def _format_position(position: SpoolPosition) -> str:
+    return f"{position.segment}:{position.offset}"
+
+
+def _parse_position(text: bytes) -> SpoolPosition:
+    segment, offset = text.split(b":")
+    return SpoolPosition(int(segment), int(offset))

@@ -1,0 +1,137 @@
+"""What happens to roll-ups as time goes by: hours that are over go into coarser stretches, and what has had its time is dropped.
+
+Both move in slices under the lock of the state, so that whoever counts clicks meanwhile knows exactly what is done.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from sqlalchemy import Table, delete, func, select
+
+from refract.clicks.ingest.batch import RollupDelta, RollupSlot
+from refract.clicks.models import ClickRollup
+from refract.clicks.rollups.breakdowns import add_counts, decode_counts
+from refract.clicks.rollups.finalization import finalize_days
+from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, HOUR, MONTH, QUARTER, SIX_HOURS, start_of, to_datetime, to_seconds
+from refract.clicks.rollups.sketches import VisitorSketch
+from refract.clicks.rollups.state import RollupProgress, lock_progress, save_progress
+from refract.clicks.rollups.updater import RollupUpdater
+from refract.core.db.session import WriteSession
+from refract.core.runtime import Runtime
+
+CLOSE_GRACE_SECONDS: Final = 120
+"""Seconds that an hour stays open after its end: nearly all clicks are there by then."""
+BATCH_SIZE: Final = 100
+YIELD_SECONDS: Final = 0.01
+_HOUR_SECONDS: Final = GRAIN_SECONDS[HOUR]
+_ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
+
+
+async def close_hours(rt: Runtime) -> int:
+    """Close every hour that is over, and settle the days that are; the answer is the number of slices it took."""
+    done = 0
+    while True:
+        until = start_of(HOUR, to_seconds(rt.clock.now()) - CLOSE_GRACE_SECONDS)
+        async with rt.db.write() as session:
+            state = await lock_progress(session)
+            after = await _close_batch(session, state, until)
+            if after == state:
+                break
+            await save_progress(session, after)
+        done += 1
+        await rt.clock.sleep(YIELD_SECONDS)
+    return done + await finalize_days(rt)
+
+
+async def _close_batch(session: WriteSession, state: RollupProgress, until: int) -> RollupProgress:
+    """One slice of targets of the hour in question; the same state when there is nothing to do."""
+    if state.closed_target < 0:
+        state = await _skip_empty_hours(session, state, until)
+    if state.closed_until >= until:
+        return state
+    hour = state.closed_until
+    within = _ROLLUPS.c.grain == QUARTER, _ROLLUPS.c.start >= to_datetime(hour), _ROLLUPS.c.start < to_datetime(hour + _HOUR_SECONDS)
+    some = select(_ROLLUPS.c.target_id).where(*within, _ROLLUPS.c.target_id > state.closed_target).distinct()
+    targets = (await session.scalars(some.order_by(_ROLLUPS.c.target_id).limit(BATCH_SIZE))).all()
+    if targets:
+        rows = await session.execute(select(_ROLLUPS).where(*within, _ROLLUPS.c.target_id.in_(targets)))
+        state = await RollupUpdater().close_hours(session, state, _sum_quarters(rows.all(), hour))
+    if len(targets) < BATCH_SIZE:
+        return replace(state, closed_until=hour + _HOUR_SECONDS, closed_target=-1)
+    return replace(state, closed_target=targets[-1])
+
+
+async def _skip_empty_hours(session: WriteSession, state: RollupProgress, until: int) -> RollupProgress:
+    """Go on to the next hour in which anything happened."""
+    later = select(func.min(_ROLLUPS.c.start)).where(_ROLLUPS.c.grain == QUARTER, _ROLLUPS.c.start >= to_datetime(state.closed_until))
+    first = await session.scalar(later)
+    onward = until if first is None else min(until, start_of(HOUR, to_seconds(first)))
+    return replace(state, closed_until=max(state.closed_until, onward))
+
+
+def _sum_quarters(rows: Iterable[Any], hour: int) -> dict[RollupSlot, RollupDelta]:
+    """What each target's quarters of this hour add up to."""
+    found: dict[RollupSlot, RollupDelta] = {}
+    for row in rows:
+        tally = found.setdefault((row.target_id, row.kind, hour), RollupDelta())
+        tally.people += row.people
+        tally.bots += row.bots
+        tally.private += row.private
+        add_counts(tally.parts, decode_counts(row.parts))
+        if row.visitors:
+            tally.sketch = tally.sketch or VisitorSketch()
+            tally.sketch.merge(VisitorSketch.from_bytes(row.visitors))
+    return found
+
+
+async def drop_expired_rollups(rt: Runtime) -> int:
+    """Move the horizons, then delete what lies behind them; the answer is the number of rows.
+
+    Nothing is dropped from quarters that is not in days, nor from days that is not in months.
+    """
+    async with rt.db.write() as session:
+        state = await lock_progress(session)
+        after = _advance_horizons(rt, state)
+        if after != state:
+            await save_progress(session, after)
+    dropped = 0
+    for grain in (QUARTER, HOUR, SIX_HOURS, DAY, MONTH):
+        while number := await _drop_batch(rt, grain):
+            dropped += number
+            await rt.clock.sleep(YIELD_SECONDS)
+    return dropped
+
+
+def _advance_horizons(rt: Runtime, state: RollupProgress) -> RollupProgress:
+    now, kept = rt.clock.now(), rt.settings
+    quarters = min(to_seconds(now - timedelta(days=kept.stats_quarter_days)), state.closed_until)
+    quarters = max(state.quarters_from, start_of(DAY, max(quarters, 0)))
+    days = min(to_seconds(now - timedelta(days=kept.stats_day_days)), quarters)
+    days = max(state.days_from, start_of(MONTH, max(days, 0)))
+    months = min(to_seconds(now - timedelta(days=kept.stats_month_days)), days)
+    months = max(state.months_from, start_of(MONTH, max(months, 0)))
+    return replace(state, quarters_from=quarters, days_from=days, months_from=months)
+
+
+async def _drop_batch(rt: Runtime, grain: int) -> int:
+    """Delete a slice of the oldest rows. What leaves the months is in no roll-up any more, and is noted as such."""
+    async with rt.db.write() as session:
+        state = await lock_progress(session)
+        old = _ROLLUPS.c.grain == grain, _ROLLUPS.c.start < to_datetime(state.get_kept_from(grain))
+        oldest = select(_ROLLUPS.c.start, _ROLLUPS.c.target_id, _ROLLUPS.c.people + _ROLLUPS.c.bots).where(*old)
+        rows = list((await session.execute(oldest.order_by(_ROLLUPS.c.start, _ROLLUPS.c.target_id).limit(BATCH_SIZE * 5))).all())
+        if not rows:
+            return 0
+        first = rows[0].start
+        same = [row for row in rows if row.start == first]
+        if len(same) == len(rows):  # perhaps not all kinds of the last target
+            same = [row for row in rows if row.target_id < rows[-1].target_id] or rows
+        targets = sorted({row.target_id for row in same})
+        gone = _ROLLUPS.c.grain == grain, _ROLLUPS.c.start == first, _ROLLUPS.c.target_id.in_(targets)
+        if grain == MONTH:
+            clicks = await session.scalar(select(func.sum(_ROLLUPS.c.people + _ROLLUPS.c.bots)).where(*gone))
+            await save_progress(session, replace(state, outlived=state.outlived + int(clicks or 0)))
+        await session.execute(delete(_ROLLUPS).where(*gone))
+        return len(same)

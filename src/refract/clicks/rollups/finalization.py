@@ -1,0 +1,122 @@
+"""Days that are over get their edges, and their most frequent values, a slice of targets at a time.
+
+They are worked out beside the clicks that come meanwhile, without the lock of the state. Clicks that came late make a day's edges say
+nothing, since it has more clicks than they were made of, and move the state back to that day.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from sqlalchemy import Table, bindparam, func, or_, select, update
+
+from refract.clicks.models import ClickRollup
+from refract.clicks.rollups import day_cumulatives, top_values
+from refract.clicks.rollups.breakdowns import decode_counts
+from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, QUARTER, start_of, to_datetime, to_seconds
+from refract.clicks.rollups.state import RollupProgress, load_progress, lock_progress, save_progress
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.runtime import Runtime
+
+BATCH_SIZE: Final = 25
+YIELD_SECONDS: Final = 0.01
+_DAY_SECONDS: Final = GRAIN_SECONDS[DAY]
+_ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
+_COLUMNS: Final = _ROLLUPS.c
+_UPDATE_DAY: Final = (
+    update(_ROLLUPS)
+    .where(
+        _COLUMNS.target_id == bindparam("target"),
+        _COLUMNS.kind == bindparam("its_kind"),
+        _COLUMNS.grain == DAY,
+        _COLUMNS.start == bindparam("day"),
+    )
+    .values(settled_clicks=bindparam("clicks"), edges=bindparam("its_edges"), tops=bindparam("its_tops"))
+)
+
+
+async def finalize_days(rt: Runtime) -> int:
+    """Settle every day that is over; the answer is the number of slices it took."""
+    done = 0
+    while True:
+        async with rt.db.read() as looking:
+            seen = await load_progress(looking)
+            day, targets = await _find_next_targets(looking, seen)
+            quarters = await _load_quarters(looking, day, targets) if targets else []
+            parts = await _load_breakdowns(looking, day, targets) if targets else {}
+        if day >= _get_end(seen):
+            if day > seen.settled_until:
+                await _save_batch(rt, seen, day, -1, [])
+            return done
+        notes = await asyncio.to_thread(_build_updates, day, quarters, parts)
+        if len(targets) < BATCH_SIZE:
+            await _save_batch(rt, seen, day + _DAY_SECONDS, -1, notes)
+        else:
+            await _save_batch(rt, seen, day, targets[-1], notes)
+        done += 1
+        await rt.clock.sleep(YIELD_SECONDS)
+
+
+def _get_end(state: RollupProgress) -> int:
+    return start_of(DAY, state.closed_until)
+
+
+async def _find_next_targets(session: ReadSession, state: RollupProgress) -> tuple[int, list[int]]:
+    """The day in question, and those of its targets whose turn it is."""
+    day = state.settled_until
+    if state.settled_target < 0:
+        begin = max(day, state.quarters_from)
+        first = await session.scalar(select(func.min(_COLUMNS.start)).where(_COLUMNS.grain == DAY, _COLUMNS.start >= to_datetime(begin)))
+        day = max(begin, _get_end(state) if first is None else min(_get_end(state), to_seconds(first)))
+    if day >= _get_end(state):
+        return day, []
+    changed = or_(_COLUMNS.settled_clicks.is_(None), _COLUMNS.settled_clicks != _COLUMNS.people + _COLUMNS.bots)
+    some = select(_COLUMNS.target_id).where(
+        _COLUMNS.grain == DAY, _COLUMNS.start == to_datetime(day), _COLUMNS.target_id > state.settled_target, changed
+    )
+    return day, list((await session.scalars(some.distinct().order_by(_COLUMNS.target_id).limit(BATCH_SIZE))).all())
+
+
+async def _load_quarters(session: ReadSession, day: int, targets: list[int]) -> list[Any]:
+    columns = _COLUMNS.target_id, _COLUMNS.kind, _COLUMNS.start, _COLUMNS.people, _COLUMNS.bots, _COLUMNS.visitors
+    within = _COLUMNS.grain == QUARTER, _COLUMNS.start >= to_datetime(day), _COLUMNS.start < to_datetime(day + _DAY_SECONDS)
+    return list((await session.execute(select(*columns).where(_COLUMNS.target_id.in_(targets), *within))).all())
+
+
+async def _load_breakdowns(session: ReadSession, day: int, targets: list[int]) -> dict[tuple[int, int], bytes | None]:
+    these = _COLUMNS.target_id.in_(targets), _COLUMNS.grain == DAY, _COLUMNS.start == to_datetime(day)
+    return {
+        (row.target_id, row.kind): row.parts
+        for row in await session.execute(select(_COLUMNS.target_id, _COLUMNS.kind, _COLUMNS.parts).where(*these))
+    }
+
+
+def _build_updates(day: int, rows: Iterable[Any], parts: Mapping[tuple[int, int], bytes | None]) -> list[dict[str, Any]]:
+    by_target: dict[tuple[int, int], list[day_cumulatives.QuarterHour]] = defaultdict(list)
+    for row in rows:
+        number = (to_seconds(row.start) - day) // GRAIN_SECONDS[QUARTER]
+        by_target[row.target_id, row.kind].append(day_cumulatives.QuarterHour(number, row.people, row.bots, row.visitors))
+    return [
+        {
+            "target": target, "its_kind": kind, "day": to_datetime(day), "its_edges": day_cumulatives.encode_day(quarters),
+            "its_tops": top_values.encode_top_values(decode_counts(parts.get((target, kind)))),
+            "clicks": sum(quarter.people + quarter.bots for quarter in quarters),
+        }
+        for (target, kind), quarters in sorted(by_target.items())
+    ]  # fmt: skip
+
+
+async def _save_batch(rt: Runtime, seen: RollupProgress, day: int, target: int, notes: list[dict[str, Any]]) -> None:
+    """Write down what was found; who came late meanwhile has moved the state back, and there it stays."""
+    async with rt.db.write() as session:
+        state = await lock_progress(session)
+        await _write_updates(session, notes)
+        if (state.settled_until, state.settled_target) == (seen.settled_until, seen.settled_target):
+            await save_progress(session, replace(state, settled_until=day, settled_target=target))
+
+
+async def _write_updates(session: WriteSession, notes: list[dict[str, Any]]) -> None:
+    if notes:
+        await (await session.connection()).execute(_UPDATE_DAY, notes)

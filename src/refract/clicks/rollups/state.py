@@ -1,0 +1,137 @@
+"""Which roll-ups hold a range of time: the fewest rows that are exactly it."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Table, select, update
+
+from refract.clicks.models import RollupState
+from refract.clicks.rollups.granularity import (
+    DAY,
+    GRAIN_SECONDS,
+    HOUR,
+    MONTH,
+    QUARTER,
+    SIX_HOURS,
+    end_of,
+    start_of,
+    to_datetime,
+    to_seconds,
+)
+from refract.core.db.bulk import insert_or_skip
+from refract.core.db.session import ReadSession, WriteSession
+
+_LARGEST_FIRST: Final = (DAY, SIX_HOURS, HOUR)  # months keep a thousand values of a whole month: only where there is nothing better
+
+
+@dataclass(frozen=True, slots=True)
+class RollupProgress:
+    """How far the roll-ups are; see `RollupState`. All moments in seconds."""
+
+    turn: int = 0
+    closed_until: int = 0
+    closed_target: int = -1
+    quarters_from: int = 0
+    days_from: int = 0
+    months_from: int = 0
+    outlived: int = 0
+    settled_until: int = 0
+    settled_target: int = -1
+
+    def get_closed_until(self, target: int) -> int:
+        """Hours before this are in coarser roll-ups of this target too."""
+        return self.closed_until + (GRAIN_SECONDS[HOUR] if target <= self.closed_target else 0)
+
+    def get_kept_from(self, grain: int) -> int:
+        """Roll-ups of this grain that begin earlier are gone, or about to go."""
+        return self.months_from if grain == MONTH else self.days_from if grain == DAY else self.quarters_from
+
+
+class GrainRange(NamedTuple):
+    """All rows of one grain that begin in [begin, end)."""
+
+    grain: int
+    begin: int
+    end: int
+
+
+def plan_ranges(state: RollupProgress, begin: int, end: int, *, closed: int) -> list[GrainRange]:
+    """The rows that hold [begin, end), which lie on quarter hours, in order of time.
+
+    Before `quarters_from` the answer is rounded outwards to whole UTC days, before `days_from` to whole months; before
+    `months_from` there is nothing. `closed` comes from `State.closed_for`.
+    """
+    found: list[GrainRange] = []
+    for grain, at, until in _iter_ranges(state, max(begin, state.months_from), end, closed):
+        if found and found[-1].grain == grain and found[-1].end == at:
+            found[-1] = GrainRange(grain, found[-1].begin, until)
+        else:
+            found.append(GrainRange(grain, at, until))
+    return found
+
+
+def _iter_ranges(state: RollupProgress, begin: int, end: int, closed: int) -> Iterator[GrainRange]:
+    at = begin
+    while at < end:
+        if at >= max(closed, state.quarters_from):
+            yield GrainRange(QUARTER, at, end)  # there is nothing coarser from here on
+            return
+        grain = _choose_grain(state, at, end, closed)
+        at = start_of(grain, at)
+        yield GrainRange(grain, at, end_of(grain, at))
+        # A coarse row that is still growing holds what lies before `closed`, and nothing behind it.
+        at = end_of(grain, at) if grain == QUARTER else min(end_of(grain, at), closed)
+
+
+def _choose_grain(state: RollupProgress, at: int, end: int, closed: int) -> int:
+    if at < state.days_from:
+        return MONTH
+    if at < state.quarters_from:
+        return DAY
+    if at < closed:
+        for grain in _LARGEST_FIRST:
+            if start_of(grain, at) == at and min(end_of(grain, at), closed) <= end:
+                return grain
+    return QUARTER
+
+
+# How far the roll-ups are, and the lock that every writer of roll-ups holds.
+# A sketch cannot be added to in SQL: it is read, changed and written back, and two who do so at once would lose one's visitors.
+
+_STATE_ID: Final = 1
+_TIME_COLUMNS: Final = ("closed_until", "quarters_from", "days_from", "months_from", "settled_until")
+_TABLE: Table = RollupState.__table__  # type: ignore[assignment]
+_SELECT: Final = select(_TABLE).where(_TABLE.c.id == _STATE_ID)
+
+
+async def load_progress(session: ReadSession) -> RollupProgress:
+    """How far the roll-ups are, for a reader. Ask it first: on a server, what the session reads afterwards is of the same moment."""
+    if session.dialect != "sqlite":
+        await session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+    return _from_row((await session.execute(_SELECT)).mappings().one_or_none())
+
+
+async def lock_progress(session: WriteSession) -> RollupProgress:
+    """Wait until nobody else writes roll-ups, keep everybody else out until the transaction ends, and say how far they are."""
+    row = (await session.execute(_SELECT.with_for_update())).mappings().one_or_none()
+    if row is None:
+        await insert_or_skip(session, _TABLE, [{"id": _STATE_ID, **_to_columns(RollupProgress())}])
+        row = (await session.execute(_SELECT.with_for_update())).mappings().one()
+    return _from_row(row)
+
+
+async def save_progress(session: WriteSession, state: RollupProgress) -> None:
+    """Note how far they are now."""
+    await session.execute(update(_TABLE).where(_TABLE.c.id == _STATE_ID).values(_to_columns(state)))
+
+
+def _to_columns(state: RollupProgress) -> dict[str, Any]:
+    return {name: to_datetime(value) if name in _TIME_COLUMNS else value for name, value in asdict(state).items()}
+
+
+def _from_row(row: Any) -> RollupProgress:
+    if row is None:
+        return RollupProgress()
+    known = {name: value for name, value in row.items() if name != "id" and value is not None}
+    return RollupProgress(**{name: to_seconds(value) if name in _TIME_COLUMNS else value for name, value in known.items()})

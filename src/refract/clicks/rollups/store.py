@@ -1,0 +1,129 @@
+"""Many rows at once, as each database likes it best: at driver level, few statements, in one agreed order."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+
+from refract.clicks.ingest.batch import EVENT_COLUMNS, TotalsDelta, make_time_formatter
+from refract.core.db.bulk import iter_batches
+from refract.core.db.session import WriteSession
+
+_KEY_COLUMNS: Final = ("target_id", "kind", "grain", "start")
+_VALUE_COLUMNS: Final = ("people", "bots", "private", "uniques", "visitors", "parts")
+_COLUMNS: Final = (*_KEY_COLUMNS, *_VALUE_COLUMNS)
+_TYPES: Final = ("bigint", "smallint", "smallint", "bigint", "bigint", "bigint", "bigint", "bigint", "bytea", "bytea")
+
+ROWS_PER_STATEMENT: Final = (500, 50)
+"""Rows in a statement: as many as fit, of few lengths, so that statements are found prepared. SQLite takes 32,766 values in one."""
+
+RollupKey = tuple[int, int, int, int]
+"""Target, kind, grain, start."""
+
+
+async def insert_events(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:
+    """A batch of events, whose values stand in the order of `EVENT_COLUMNS`: COPY on PostgreSQL, one prepared statement elsewhere."""
+    if session.dialect == "postgresql":
+        driver = await _get_driver(session)
+        await driver.copy_records_to_table("click_events", records=rows, columns=EVENT_COLUMNS)
+        return
+    await _insert_rows(session, f"INSERT INTO click_events ({', '.join(EVENT_COLUMNS)})", rows)
+
+
+async def load_rollups(session: WriteSession, kind: int, grain: int, start: int, targets: Sequence[int]) -> list[tuple[Any, ...]]:
+    """What is kept of these targets in one stretch: the target, then the figures."""
+    columns = ", ".join(("target_id", *_VALUE_COLUMNS))
+    where = "kind = {0} AND grain = {1} AND start = {2} AND target_id"
+    if session.dialect == "postgresql":
+        statement = f"SELECT {columns} FROM click_rollups WHERE {where.format('$1', '$2', '$3')} = ANY($4::bigint[])"  # noqa: S608 - our own column names
+        return [tuple(row) for row in await (await _get_driver(session)).fetch(statement, kind, grain, start, targets)]
+    mark = _get_placeholder(session)
+    connection = await session.connection()
+    found: list[tuple[Any, ...]] = []
+    for some in iter_batches(targets):
+        statement = (
+            f"SELECT {columns} FROM click_rollups WHERE {where.format(mark, mark, mark)} IN ({_build_placeholders(session, len(some))})"  # noqa: S608 - our own column names
+        )
+        found += [tuple(row) for row in await connection.exec_driver_sql(statement, (kind, grain, start, *some))]
+    return found
+
+
+async def save_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Write whole rows, new ones and those that were there. Only for who holds the state's lock, and has read what it overwrites."""
+    names = ", ".join(_COLUMNS)
+    if session.dialect == "postgresql":
+        arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_TYPES, 1))
+        new = ", ".join(f"{name} = excluded.{name}" for name in _VALUE_COLUMNS)
+        source = f"SELECT * FROM unnest({arrays}) ON CONFLICT ({', '.join(_KEY_COLUMNS)}) DO UPDATE SET {new}"  # noqa: S608 - our own column names
+        statement = f"INSERT INTO click_rollups ({names}) {source}"
+        await (await _get_driver(session)).execute(statement, *zip(*rows, strict=True))
+        return
+    if session.dialect == "sqlite":
+        new = f"ON CONFLICT ({', '.join(_KEY_COLUMNS)}) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in _VALUE_COLUMNS)
+    else:
+        new = "ON DUPLICATE KEY UPDATE " + ", ".join(f"{name} = VALUES({name})" for name in _VALUE_COLUMNS)
+    await _insert_rows(session, f"INSERT INTO click_rollups ({names})", rows, new)
+
+
+async def add_totals(session: WriteSession, table: str, key: str, totals: Mapping[int, TotalsDelta]) -> None:
+    """Add a batch to the totals in a table of ours, in the order of `key`, so that two writers cannot wait for each other."""
+    if not totals:
+        return
+    spell = make_time_formatter(session.dialect)
+    rows = [(target, people, bots, spell(*divmod(last, 1_000_000))) for target, (people, bots, last) in sorted(totals.items())]
+    names = f"{key}, total_clicks, bot_clicks, last_clicked_at"
+    if session.dialect == "mysql":
+        sums = "total_clicks = total_clicks + VALUES(total_clicks), bot_clicks = bot_clicks + VALUES(bot_clicks)"
+        last = "last_clicked_at = GREATEST(COALESCE(last_clicked_at, VALUES(last_clicked_at)), VALUES(last_clicked_at))"
+        await _insert_rows(session, f"INSERT INTO {table} ({names})", rows, f"ON DUPLICATE KEY UPDATE {sums}, {last}")
+        return
+    greatest = "MAX" if session.dialect == "sqlite" else "GREATEST"
+    adding = (
+        f"ON CONFLICT ({key}) DO UPDATE SET total_clicks = {table}.total_clicks + excluded.total_clicks, "
+        f"bot_clicks = {table}.bot_clicks + excluded.bot_clicks, "
+        f"last_clicked_at = {greatest}(COALESCE({table}.last_clicked_at, excluded.last_clicked_at), excluded.last_clicked_at)"
+    )
+    if session.dialect == "sqlite":
+        await _insert_rows(session, f"INSERT INTO {table} ({names})", rows, adding)
+        return
+    arrays = "$1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[]"
+    statement = f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) {adding}"  # noqa: S608 - no value in it
+    await (await _get_driver(session)).execute(statement, *zip(*rows, strict=True))
+
+
+async def _insert_rows(session: WriteSession, beginning: str, rows: Sequence[tuple[Any, ...]], end: str = "") -> None:
+    """Many rows with few statements.
+
+    On SQLite many rows to a statement: its driver gives up the interpreter's lock at every statement and must wait to have it back, and
+    each is a journey to another thread and back.
+    """
+    connection = await session.connection()
+    one = f"({_build_placeholders(session, len(rows[0]))})"
+    if session.dialect == "mysql":
+        await connection.exec_driver_sql(f"{beginning} VALUES {one} {end}", list(rows))
+        return
+    for some in _split_rows(rows):
+        await connection.exec_driver_sql(f"{beginning} VALUES {', '.join([one] * len(some))} {end}", tuple(chain.from_iterable(some)))
+
+
+def _split_rows(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any, ...]]]:
+    done = 0
+    for length in ROWS_PER_STATEMENT:
+        while len(rows) - done >= length:
+            yield rows[done : done + length]
+            done += length
+    if done < len(rows):
+        yield rows[done:]
+
+
+async def _get_driver(session: WriteSession) -> Any:
+    """asyncpg's own connection, inside the transaction of this session."""
+    raw = await (await session.connection()).get_raw_connection()
+    return raw.driver_connection
+
+
+def _get_placeholder(session: WriteSession) -> str:
+    return "?" if session.dialect == "sqlite" else "%s"
+
+
+def _build_placeholders(session: WriteSession, number: int) -> str:
+    return ", ".join([_get_placeholder(session)] * number)

@@ -1,0 +1,87 @@
+"""The most frequent values of a day that has very many, for who wants to see the first ten.
+
+Days are added up by these alone; what they leave out is known as a sum and as the most that any value in it has. Mostly that is enough to
+know the first of all days for certain. Where it is not, nobody guesses: the breakdowns are read in full.
+"""
+
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from typing import Final, NamedTuple
+
+from refract.clicks.rollups.breakdowns import OTHER_VALUES, BreakdownCounts, add_counts, decode_counts, group_by_letter
+
+MAX_TOP_VALUES: Final = 100
+"""Values of each dimension."""
+MIN_VALUES: Final = 1_000
+"""With fewer values in all dimensions together, the breakdowns themselves are as quick to read."""
+_MARKER: Final = b"\1"  # no stored breakdowns begin so
+
+
+class OmittedValues(NamedTuple):
+    """What was left out of one day and dimension: clicks in all, and of the most frequent value."""
+
+    clicks: int
+    max_clicks: int
+
+
+def encode_top_values(parts: BreakdownCounts) -> bytes | None:
+    """The bytes to store; None where it is not worth it."""
+    if len(parts) <= MIN_VALUES:
+        return None
+    kept: BreakdownCounts = {}
+    rests: dict[str, OmittedValues] = {}
+    for letter, values in group_by_letter(parts).items():
+        if OTHER_VALUES in values:
+            kept[letter] = values.pop(OTHER_VALUES)
+        ranked = sorted(((clicks, value) for value, clicks in values.items()), reverse=True)
+        kept.update((letter + value, clicks) for clicks, value in ranked[:MAX_TOP_VALUES])
+        if left := ranked[MAX_TOP_VALUES:]:
+            rests[letter] = OmittedValues(sum(clicks for clicks, _ in left), left[0][0])
+    return _MARKER + zlib.compress(json.dumps([kept, rests], ensure_ascii=False, separators=(",", ":")).encode())
+
+
+@dataclass(slots=True)
+class BreakdownSum:
+    """Breakdowns of several stretches added up, some of them by their most frequent values alone."""
+
+    counts: BreakdownCounts = field(default_factory=dict)
+    omitted: dict[str, list[tuple[BreakdownCounts, int]]] = field(default_factory=dict)
+    """By the letter of the dimension: each day of which values were left out, what was kept of it, and the most that one has."""
+
+    def is_certain(self, letter: str, limit: int) -> bool:
+        """Whether nothing that was left out can change which values of a dimension are the first, or their clicks."""
+        days = self.omitted.get(letter)
+        if days is None:
+            return True
+        values = {key: clicks for key, clicks in self.counts.items() if key[0] == letter and len(key) > 1}
+        first = nsmallest(limit, ((-clicks, key) for key, clicks in values.items()))
+        least, slack = -first[-1][0], sum(most for _, most in days)
+        if len(first) < limit or slack >= least:
+            return False
+        if any(key not in kept for _, key in first for kept, _ in days):
+            return False
+        near = (key for key, clicks in values.items() if least - slack <= clicks <= least)
+        return not any(_can_overtake(key, values[key], least, days) for key in near)
+
+
+def _can_overtake(key: str, clicks: int, least: int, days: list[tuple[BreakdownCounts, int]]) -> bool:
+    missing = sum(most for kept, most in days if key not in kept)
+    return bool(missing) and clicks + missing >= least
+
+
+def sum_breakdowns(stored: Iterable[bytes | None]) -> BreakdownSum:
+    """The sum of stored breakdowns, and of what `encode` made of some."""
+    whole = BreakdownSum()
+    for data in stored:
+        if not data or data[:1] != _MARKER:
+            add_counts(whole.counts, decode_counts(data))
+            continue
+        kept, rests = json.loads(zlib.decompress(data[1:]))
+        add_counts(whole.counts, kept)
+        for letter, (clicks, most) in rests.items():
+            whole.counts[letter] = whole.counts.get(letter, 0) + clicks
+            whole.omitted.setdefault(letter, []).append((kept, most))
+    return whole

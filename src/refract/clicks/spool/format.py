@@ -1,0 +1,169 @@
+"""One click as bytes: what is kept of a request, and nothing besides.
+
+    length 2 · kind 1 · flags 1 · target 8 · time 8 · lengths of network 1, agent 2, referrer 2, campaign 2 · the four texts · crc32 4
+
+Little-endian; `length` counts the whole frame and the checksum covers everything before itself. A segment begins with
+`segment_head`, so that a file that lost its way is not taken for another spool's.
+"""
+
+import re
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+from zlib import crc32
+
+LINK_CLICK: Final = 1
+PAGE_VIEW: Final = 2
+ENTRY_CLICK: Final = 3
+CLICK_KINDS: Final = frozenset({LINK_CLICK, PAGE_VIEW, ENTRY_CLICK})
+
+PREFETCH: Final = 1  # a prefetch or link preview said so itself: counted with the bots
+PRIVATE: Final = 2  # Sec-GPC or DNT: time, target and node, nothing else
+
+MAX_NETWORK_BYTES: Final = 6  # 48 bits of IPv6
+MAX_AGENT_BYTES: Final = 512
+MAX_REFERRER_BYTES: Final = 2048
+MAX_CAMPAIGN_BYTES: Final = 1280
+
+_HEADER = Struct("<HBBqqBHHH")
+_pack_header = _HEADER.pack
+_CHECKSUM = Struct("<I")
+_pack_checksum = _CHECKSUM.pack
+_unpack_checksum = _CHECKSUM.unpack_from
+_unpack_header = _HEADER.unpack_from
+_new_tuple = tuple.__new__
+_HEADER_BYTES = _HEADER.size
+_CHECKSUM_BYTES = 4
+MIN_FRAME_BYTES: Final = _HEADER_BYTES + _CHECKSUM_BYTES
+MAX_FRAME_BYTES: Final = MIN_FRAME_BYTES + MAX_NETWORK_BYTES + MAX_AGENT_BYTES + MAX_REFERRER_BYTES + MAX_CAMPAIGN_BYTES
+
+_FRAME_START = re.compile(rb"(?s)(?=..[\x01-\x03][\x00-\x03])")  # overlapping: a frame may begin anywhere
+
+_MAGIC = b"RFCLICK1"
+SEGMENT_HEADER_BYTES: Final = len(_MAGIC) + 8
+
+_CAMPAIGN_PARAMETERS = (b"utm_source=", b"utm_medium=", b"utm_campaign=", b"utm_term=", b"utm_content=")
+
+
+class Click(NamedTuple):
+    """What one frame says. `offset` is where it begins: with spool and segment, that is the event's id."""
+
+    offset: int
+    kind: int
+    flags: int
+    target: int
+    time_ns: int
+    network: bytes
+    agent: bytes
+    referrer: bytes
+    campaign: bytes
+
+
+class BrokenFrame(Exception):
+    """A frame that was not written like this: the bytes have changed since."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"broken frame at offset {offset}")
+        self.offset = offset
+
+
+def encode_frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot path
+    kind: int, target: int, time_ns: int, flags: int, network: bytes, agent: bytes, referrer: bytes, query: bytes
+) -> bytes:
+    """The frame of one click. Trimming happens here and nowhere else, so no caller can keep more than is allowed.
+
+    `network` comes from `core.address.network_of`: the address is anonymous before it arrives.
+    """
+    campaign = b""
+    if flags & PRIVATE:
+        network = agent = referrer = b""
+    else:
+        if query:
+            campaign = extract_campaign(query)
+        # `find`, not `in`: on the hot path, and `in` takes the byte for a number first, which fails expensively.
+        if referrer.find(b"?") >= 0 or referrer.find(b"#") >= 0:
+            referrer = referrer.partition(b"?")[0].partition(b"#")[0]
+        if len(referrer) > MAX_REFERRER_BYTES:
+            referrer = referrer[:MAX_REFERRER_BYTES]
+        if len(agent) > MAX_AGENT_BYTES:
+            agent = agent[:MAX_AGENT_BYTES]
+    a, b, c, d = len(network), len(agent), len(referrer), len(campaign)
+    if a > MAX_NETWORK_BYTES:
+        raise ValueError("an address must be anonymous before it is kept")
+    body = _pack_header(MIN_FRAME_BYTES + a + b + c + d, kind, flags, target, time_ns, a, b, c, d) + network + agent + referrer + campaign
+    return body + _pack_checksum(crc32(body))
+
+
+def extract_campaign(query: bytes) -> bytes:
+    """The five `utm_` parameters of a query string, still encoded; everything else in it is none of our business."""
+    if b"utm_" not in query:
+        return b""
+    kept: list[bytes] = []
+    room = MAX_CAMPAIGN_BYTES
+    for part in query.split(b"&"):
+        if part.startswith(_CAMPAIGN_PARAMETERS) and len(part) < room:
+            kept.append(part)
+            room -= len(part) + 1
+    return b"&".join(kept)
+
+
+def build_segment_header(spool_id: int) -> bytes:
+    return _MAGIC + spool_id.to_bytes(8, "big")
+
+
+def decode_clicks(data: bytes, base: int) -> Iterator[Click]:
+    """The whole frames at the beginning of `data`, which was read at offset `base`; an incomplete one at the end is left alone.
+
+    Raises `Broken` at the first frame that cannot have been written so.
+    """
+    at, end = 0, len(data)
+    while end - at >= 2:
+        length = read_frame_length(data, at, base)
+        if end - at < length:
+            return
+        last = at + length - _CHECKSUM_BYTES
+        if crc32(data[at:last]) != _unpack_checksum(data, last)[0]:
+            raise BrokenFrame(base + at)
+        _, kind, flags, target, time_ns, network, agent, referrer, campaign = _unpack_header(data, at)
+        first = at + _HEADER_BYTES
+        second = first + network
+        third = second + agent
+        fourth = third + referrer
+        if fourth + campaign != last or kind not in CLICK_KINDS:
+            raise BrokenFrame(base + at)
+        texts = data[first:second], data[second:third], data[third:fourth], data[fourth:last]
+        yield _new_tuple(Click, (base + at, kind, flags, target, time_ns, *texts))  # what `Click(…)` does, in half the time
+        at += length
+
+
+def read_frame_length(data: bytes, at: int, base: int) -> int:
+    length = data[at] | data[at + 1] << 8
+    if not MIN_FRAME_BYTES <= length <= MAX_FRAME_BYTES:
+        raise BrokenFrame(base + at)
+    return length
+
+
+def find_next_frame(data: bytes, begin: int) -> int | None:
+    """Return where the next whole, unchanged frame begins at or after `begin`, or None.
+
+    Candidates are found by their kind and flags and then judged by lengths and checksum.
+    """
+    for candidate in _FRAME_START.finditer(data, begin):
+        at = candidate.start()
+        if len(data) - at < MIN_FRAME_BYTES:
+            return None
+        length, _, _, _, _, network, agent, referrer, campaign = _unpack_header(data, at)
+        if length != MIN_FRAME_BYTES + network + agent + referrer + campaign or at + length > len(data) or length > MAX_FRAME_BYTES:
+            continue
+        last = at + length - _CHECKSUM_BYTES
+        if crc32(data[at:last]) == _unpack_checksum(data, last)[0]:
+            return at
+    return None
+
+
+def is_frame_with_bad_length(data: bytes) -> bool:
+    """Whether these bytes are one whole frame but for the length it announces."""
+    length = len(data)
+    if not MIN_FRAME_BYTES <= length <= MAX_FRAME_BYTES:
+        return False
+    return crc32(length.to_bytes(2, "little") + data[2:-_CHECKSUM_BYTES]) == int.from_bytes(data[-_CHECKSUM_BYTES:], "little")

@@ -1,0 +1,322 @@
+"""The reading side of the spool: what is there, what comes next, what is finished.
+
+Nothing here keeps state. The caller holds a `Position` per spool and moves it in the transaction that stores the clicks.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from refract.clicks.spool.format import (
+    MAX_FRAME_BYTES,
+    MIN_FRAME_BYTES,
+    SEGMENT_HEADER_BYTES,
+    BrokenFrame,
+    Click,
+    build_segment_header,
+    decode_clicks,
+    find_next_frame,
+    is_frame_with_bad_length,
+    read_frame_length,
+)
+from refract.clicks.spool.writer import ABOUT_FILE, DROPPED_FILE, LOCK_FILE, SEGMENT_SUFFIX, TEMP_PREFIX, format_segment_name
+
+_READ_BYTES: Final = 1 << 21  # more than the largest batch usually takes
+_INGESTER_LOCK: Final = "ingester.lock"
+_QUARANTINE_DIR: Final = "set-aside"
+_DROPPED_DIR: Final = "losses"
+_ACKNOWLEDGED_SUFFIX: Final = ".acknowledged"
+
+
+class SpoolPosition(NamedTuple):
+    """The next byte to read. An event's id is its spool and the position where its frame begins."""
+
+    segment: int = 1
+    offset: int = 0
+
+
+class SpoolDamage(NamedTuple):
+    """Bytes that cannot be read as clicks: from a broken frame to the next whole one, or to the end of the segment."""
+
+    segment: int
+    offset: int
+    size: int
+
+
+class SpoolBatch(NamedTuple):
+    """Clicks of one segment, and where to go on. `torn` counts the bytes of a frame that a dying writer left unfinished."""
+
+    segment: int
+    clicks: list[Click]
+    next: SpoolPosition
+    torn: int = 0
+    damage: SpoolDamage | None = None
+
+
+@dataclass(frozen=True)
+class SpoolState:
+    """A spool as it was found. Taken before the bytes are read, so that "dead" and "final" still hold for them."""
+
+    id: int
+    directory: Path
+    node: str
+    is_live: bool
+    segments: tuple[int, ...]
+    dropped: int
+
+
+class PendingClicks(NamedTuple):
+    bytes: int
+    clicks: int
+
+
+def list_spools(root: Path) -> list[SpoolState]:
+    """Every spool below `root`, oldest first."""
+    found: list[tuple[float, SpoolState]] = []
+    for directory in root.iterdir() if root.is_dir() else ():
+        with suppress(FileNotFoundError, ValueError):  # finished and removed meanwhile, or not a spool
+            if len(directory.name) == 16:
+                state = inspect_spool(directory)
+                found.append((directory.stat().st_ctime, state))
+    return [state for _, state in sorted(found, key=lambda pair: (pair[0], pair[1].id))]
+
+
+def inspect_spool(directory: Path) -> SpoolState:
+    live = _is_locked(directory / LOCK_FILE)
+    segments = sorted(int(path.stem) for path in directory.glob("*" + SEGMENT_SUFFIX))
+    return SpoolState(
+        int(directory.name, 16), directory, _read_node_name(directory), live, tuple(segments), _read_number(directory / DROPPED_FILE)
+    )
+
+
+def read_batch(spool: SpoolState, position: SpoolPosition, limit: int) -> SpoolBatch:
+    """At most `limit` clicks from `position` on. No click and the position unmoved: nothing more for now.
+
+    A batch never crosses segments. Damage is reported once, with the position behind it; `set_aside` it before
+    the position is saved.
+    """
+    for segment in spool.segments:
+        if segment < position.segment:
+            continue
+        if segment > position.segment:
+            position = SpoolPosition(segment)
+        batch = _read_segment(spool, position, limit)
+        if batch.clicks or batch.torn or batch.damage or batch.next.segment == segment:
+            return batch
+        position = batch.next
+    return SpoolBatch(position.segment, [], position)
+
+
+def read_raw_frames(spool: SpoolState, batch: SpoolBatch) -> bytes:
+    """The bytes of a batch's clicks, as they lie in the spool."""
+    if not batch.clicks:
+        return b""
+    first, last = batch.clicks[0].offset, batch.clicks[-1].offset
+    data = _read_bytes(spool.directory / format_segment_name(batch.segment), first, last - first + MAX_FRAME_BYTES)
+    return data[: last - first + read_frame_length(data, last - first, first)]
+
+
+def count_pending(spool: SpoolState, position: SpoolPosition) -> PendingClicks:
+    """What lies between the position and the end, counted by frame lengths alone."""
+    size = number = 0
+    for segment in spool.segments:
+        if segment < position.segment:
+            continue
+        offset = max(SEGMENT_HEADER_BYTES, position.offset if segment == position.segment else 0)
+        with suppress(FileNotFoundError), (spool.directory / format_segment_name(segment)).open("rb") as file:
+            file.seek(offset)
+            data = file.read()
+            size += len(data)
+            number += _count_frames(data)
+    return PendingClicks(size, number)
+
+
+def remove_finished(spool: SpoolState, position: SpoolPosition) -> bool:
+    """Delete what lies wholly before the position; True when the spool itself is gone, its writer dead and everything read.
+
+    Its count of clicks that were not kept stays with the root.
+    """
+    for segment in spool.segments:
+        if segment < position.segment:
+            (spool.directory / format_segment_name(segment)).unlink(missing_ok=True)
+    if spool.is_live or any(segment >= position.segment for segment in spool.segments):
+        return False
+    if spool.dropped:
+        losses = spool.directory.parent / _DROPPED_DIR
+        losses.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileNotFoundError):
+            (spool.directory / DROPPED_FILE).rename(losses / spool.directory.name)
+    shutil.rmtree(spool.directory)
+    return True
+
+
+def remove_temp_spools(root: Path) -> None:
+    """Directories of processes that died before they had a spool."""
+    for directory in root.glob(TEMP_PREFIX + "*"):
+        if not _is_locked(directory / LOCK_FILE, absent=True):
+            shutil.rmtree(directory)
+
+
+def count_dropped(root: Path) -> int:
+    """Clicks that found no room, over all spools that ever were."""
+    gone = sum(_read_number(path) for path in (root / _DROPPED_DIR).glob("*"))
+    return gone + sum(spool.dropped for spool in list_spools(root))
+
+
+def quarantine_damage(spool: SpoolState, damage: SpoolDamage) -> Path:
+    """Copy the unreadable bytes to where they outlive the segment. Doing it twice is harmless."""
+    aside = spool.directory.parent / _QUARANTINE_DIR
+    aside.mkdir(mode=0o700, exist_ok=True)
+    path = aside / f"{spool.directory.name}-{damage.segment:08d}-{damage.offset}.bytes"
+    unfinished = path.with_suffix(".new")
+    with (spool.directory / format_segment_name(damage.segment)).open("rb") as source:
+        source.seek(damage.offset)
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
+            target.write(source.read(damage.size))
+            target.flush()
+            os.fsync(target.fileno())
+    unfinished.rename(path)
+    return path
+
+
+def list_quarantined(root: Path) -> list[Path]:
+    """Return the files with unreadable bytes that no operator has acknowledged yet."""
+    return sorted((root / _QUARANTINE_DIR).glob("*.bytes"))
+
+
+def list_acknowledged(root: Path) -> list[Path]:
+    """Return the files with unreadable bytes whose loss an operator has acknowledged."""
+    return sorted((root / _QUARANTINE_DIR).glob(f"*{_ACKNOWLEDGED_SUFFIX}"))
+
+
+def acknowledge_damage(root: Path) -> list[Path]:
+    """Accept the loss of what was set aside. The files stay, under another name, as the record of it."""
+    return [path.rename(path.with_suffix(_ACKNOWLEDGED_SUFFIX)) for path in list_quarantined(root)]
+
+
+@contextmanager
+def lock_ingester(root: Path) -> Iterator[bool]:
+    """True for the one process that may apply this directory's spools; the kernel frees the place when it dies."""
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fd = os.open(root / _INGESTER_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(fd)
+
+
+def has_ingester(root: Path) -> bool:
+    """Whether somebody applies this directory's spools, or ships them."""
+    return root.is_dir() and _is_locked(root / _INGESTER_LOCK)
+
+
+def _read_segment(spool: SpoolState, position: SpoolPosition, limit: int) -> SpoolBatch:
+    segment, offset = position
+    final = not spool.is_live or segment < spool.segments[-1]
+    path = spool.directory / format_segment_name(segment)
+    if not offset:
+        if _read_bytes(path, 0, SEGMENT_HEADER_BYTES) != build_segment_header(spool.id):
+            return _finish_segment(spool, position, path.stat().st_size, damaged=True) if final else SpoolBatch(segment, [], position)
+        offset = SEGMENT_HEADER_BYTES
+    data = _read_bytes(path, offset, _READ_BYTES)
+    got, broken = _parse_clicks(data, offset, limit)
+    after = SpoolPosition(segment, got[-1].offset + read_frame_length(data, got[-1].offset - offset, offset) if got else offset)
+    if not final:
+        return SpoolBatch(segment, got, after)  # what cannot be read yet may still be on its way
+    if broken and not got:
+        return _finish_segment(spool, after, path.stat().st_size, damaged=True)
+    if broken or len(got) == limit or len(data) == _READ_BYTES:
+        return SpoolBatch(segment, got, after)
+    return _finish_segment(spool, after, offset + len(data), damaged=False, got=got)
+
+
+def _finish_segment(spool: SpoolState, position: SpoolPosition, size: int, damaged: bool, got: list[Click] | None = None) -> SpoolBatch:
+    """Leave a segment for good, or go on behind its damage.
+
+    Only the very last frame of a dead writer can be torn; anything else unreadable is damage.
+    """
+    segment, offset = position
+    rest = max(0, size - offset)
+    onward = SpoolPosition(segment + 1)
+    tail = _read_bytes(spool.directory / format_segment_name(segment), offset, rest) if rest else b""
+    if rest and (damaged or segment < spool.segments[-1] or _has_whole_frame(tail)):
+        again = find_next_frame(tail, 1) if offset else None  # without its head a file may be another spool's
+        if again is not None:
+            return SpoolBatch(segment, got or [], SpoolPosition(segment, offset + again), damage=SpoolDamage(segment, offset, again))
+        return SpoolBatch(segment, got or [], onward, damage=SpoolDamage(segment, offset, rest))
+    return SpoolBatch(segment, got or [], onward, torn=rest)
+
+
+def _has_whole_frame(tail: bytes) -> bool:
+    """Whether what looks torn is not: a frame that was written whole and whose length has changed since, or one that hides others."""
+    return is_frame_with_bad_length(tail) or find_next_frame(tail, 1) is not None
+
+
+def _parse_clicks(data: bytes, base: int, limit: int) -> tuple[list[Click], BrokenFrame | None]:
+    got: list[Click] = []
+    try:
+        for click in decode_clicks(data, base):
+            got.append(click)
+            if len(got) == limit:
+                break
+    except BrokenFrame as error:
+        return got, error
+    return got, None
+
+
+def _count_frames(data: bytes) -> int:
+    at = number = 0
+    with suppress(BrokenFrame):
+        while len(data) - at >= MIN_FRAME_BYTES:
+            at += read_frame_length(data, at, 0)
+            number += at <= len(data)
+    return number
+
+
+def _read_bytes(path: Path, offset: int, size: int) -> bytes:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return os.pread(fd, size, offset)
+    finally:
+        os.close(fd)
+
+
+def _is_locked(path: Path, absent: bool = False) -> bool:
+    """Asked with a shared lock, so that two who ask do not take each other for the writer."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return absent
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def _read_node_name(directory: Path) -> str:
+    """Empty when the file is gone: a removal that was interrupted, to be finished like any other."""
+    try:
+        return str(json.loads((directory / ABOUT_FILE).read_bytes())["node"])
+    except FileNotFoundError:
+        return ""
+
+
+def _read_number(path: Path) -> int:
+    try:
+        return int(path.read_bytes() or b"0")
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,45 @@
+"""Statistics as people ask for them. What pages and endpoints call is here; the rest is how it is done."""
+
+from refract.clicks.rollups.breakdowns import DIMENSIONS
+from refract.clicks.stats.calendar import Granularity
+from refract.clicks.stats.results import (
+    Breakdown,
+    ClickCounts,
+    LinkClicks,
+    LinkDashboard,
+    PreviousPeriod,
+    SeriesPoint,
+    StatsResult,
+    ValueShare,
+)
+from refract.clicks.stats.service import (
+    StatsQuery,
+    get_campaign_breakdown,
+    get_dashboard,
+    get_link_breakdown,
+    get_link_stats,
+    get_overview,
+    get_overview_breakdown,
+    require_stats_access,
+)
+
+__all__ = [
+    "DIMENSIONS",
+    "Breakdown",
+    "ClickCounts",
+    "Granularity",
+    "LinkClicks",
+    "LinkDashboard",
+    "PreviousPeriod",
+    "SeriesPoint",
+    "StatsQuery",
+    "StatsResult",
+    "ValueShare",
+    "get_campaign_breakdown",
+    "get_dashboard",
+    "get_link_breakdown",
+    "get_link_stats",
+    "get_overview",
+    "get_overview_breakdown",
+    "require_stats_access",
+]

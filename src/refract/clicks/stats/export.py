@@ -1,0 +1,145 @@
+"""Single clicks as a file: CSV, line by line, or Parquet. What is old comes from the archive, what is new from the database."""
+
+import asyncio
+import csv
+import io
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from refract.clicks.archive.parquet import COLUMN_TYPES, build_source, open_connection, quote_path
+from refract.clicks.archive.service import EXPORT_PREFIX, ensure_directory
+from refract.clicks.stats.errors import TooManyExports
+from refract.clicks.stats.events import EventRow, EventWindow, build_query, iter_events, iter_windows, require_archive_files
+from refract.core.csv_safety import escape_formula
+from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreadPool
+from refract.identity import audit
+
+MAX_EXPORTS: Final = 4
+CHUNK_BYTES: Final = 256 * 1024
+EXPORT_FIELDS: Final = (
+    "at", "event_id", "link_id", "bot", "private", "node", "device", "browser", "browser_version", "system", "system_version",
+    "referrer_host", "referrer", "utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content",
+    "country_code", "country", "city", "latitude", "longitude", "network", "user_agent",
+)  # fmt: skip
+"""What a row of an export has, in this order."""
+_COLUMN_INDEXES: Final = {name: place for place, name in enumerate(COLUMN_TYPES)}
+_EVENT_ID: Final = "printf('%016x-%d-%d', spool_id, segment, place)"
+_SELECT_LIST: Final = ", ".join(
+    {"event_id": f"{_EVENT_ID} AS event_id", "link_id": "target_id AS link_id"}.get(name, f'"{name}"') for name in EXPORT_FIELDS
+)
+
+
+class ClickExportFormat(StrEnum):
+    CSV = "csv"
+    PARQUET = "parquet"
+
+    @property
+    def media_type(self) -> str:
+        return "text/csv; charset=utf-8" if self is ClickExportFormat.CSV else "application/vnd.apache.parquet"
+
+
+class ExportSlots:
+    """How many are being written in this process: each may take a core and some memory."""
+
+    def __init__(self, _rt: Runtime) -> None:
+        self.running = 0
+
+    @contextmanager
+    def acquire(self) -> Iterator[None]:
+        if self.running >= MAX_EXPORTS:
+            raise TooManyExports
+        self.running += 1
+        try:
+            yield
+        finally:
+            self.running -= 1
+
+
+async def stream_export(
+    rt: Runtime, link_id: int, form: ClickExportFormat, begin: datetime, end: datetime, *, by: int | None
+) -> AsyncGenerator[bytes, None]:
+    """The file, piece by piece; every click of the link in [begin, end), bots too, in order of time. `by` is the user who asks."""
+    with rt.singleton(ExportSlots).acquire():
+        await require_archive_files(rt, begin, end)  # before the first byte: a file that ends early looks like a whole one
+        await audit.record_export(rt, "clicks", by=by, target=link_id)
+        pieces = _stream_csv(rt, link_id, begin, end) if form is ClickExportFormat.CSV else _stream_parquet(rt, link_id, begin, end)
+        async for piece in pieces:
+            yield piece
+
+
+async def _stream_csv(rt: Runtime, link_id: int, begin: datetime, end: datetime) -> AsyncIterator[bytes]:
+    yield _encode_csv([EXPORT_FIELDS])
+    threads = rt.singleton(WorkThreadPool)
+    async for some in iter_events(rt, link_id, begin, end):
+        yield await threads.run(_encode_csv, map(_format_row, some))
+
+
+def _format_row(event: EventRow) -> Sequence[str]:
+    known = {name: event[place] for name, place in _COLUMN_INDEXES.items()}
+    known["event_id"] = format_event_id(event)
+    known["link_id"] = known["target_id"]
+    return [_format_cell(known[name]) for name in EXPORT_FIELDS]
+
+
+def format_event_id(event: EventRow) -> str:
+    """Where its frame lay in the spool: the same for an event wherever it is now."""
+    spool, segment, place = (event[_COLUMN_INDEXES[name]] for name in ("spool_id", "segment", "place"))
+    return f"{spool:016x}-{segment}-{place}"
+
+
+def _format_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return escape_formula(value) if isinstance(value, str) else str(value)
+
+
+def _encode_csv(rows: Any) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode()
+
+
+async def _stream_parquet(rt: Runtime, link_id: int, begin: datetime, end: datetime) -> AsyncIterator[bytes]:
+    """A column file ends with its table of contents, so it is complete on disk before its first byte leaves."""
+    directory = ensure_directory(rt)
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=EXPORT_PREFIX, dir=directory))
+    try:
+        parts: list[str] = []
+        async for window in iter_windows(rt, link_id, begin, end):
+            parts.append(f"{len(parts):06d}.parquet")
+            await asyncio.to_thread(_write_part, directory, folder / parts[-1], window)
+        whole = folder / "whole.parquet"
+        await asyncio.to_thread(_merge_parts, folder, whole, parts)
+        with await asyncio.to_thread(whole.open, "rb") as file:
+            while piece := await asyncio.to_thread(file.read, CHUNK_BYTES):
+                yield piece
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _write_part(directory: Path, path: Path, window: EventWindow) -> None:
+    with open_connection(directory) as connection:
+        query, values = build_query(directory, window, connection)
+        connection.execute(f"COPY (SELECT {_SELECT_LIST} FROM ({query})) TO {quote_path(path)} (FORMAT parquet)", values)  # noqa: S608
+
+
+def _merge_parts(folder: Path, path: Path, parts: Sequence[str]) -> None:
+    """All parts in one; with none of them, a file with columns and no rows."""
+    with open_connection(folder) as connection:
+        if parts:
+            query = f"SELECT * FROM {build_source(folder, parts)}"  # noqa: S608
+        else:
+            nothing = EventWindow(0, datetime.min, datetime.min, [], [])  # noqa: DTZ901
+            query = f"SELECT {_SELECT_LIST} FROM ({build_query(folder, nothing, connection)[0]})"  # noqa: S608
+        connection.execute(f"COPY ({query}) TO {quote_path(path)} (FORMAT parquet, COMPRESSION zstd)")

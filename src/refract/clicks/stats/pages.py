@@ -1,0 +1,160 @@
+"""Figures for people: the clicks of one link with everything about them, the latest days of many, and today against yesterday."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import unquote, urlencode
+
+from sqlalchemy import select
+from starlette.requests import Request
+
+from refract.clicks import stats
+from refract.clicks.models import ClickRollup
+from refract.clicks.rollups.granularity import DAY
+from refract.clicks.spool.format import LINK_CLICK
+from refract.clicks.stats import Granularity, StatsQuery, StatsResult
+from refract.clicks.stats.calendar import parse_zone
+from refract.core.db.session import ReadSession
+from refract.core.errors import Invalid
+from refract.core.runtime import Runtime
+from refract.identity.authentication import Caller
+from refract.identity.errors import UnknownTimeZone
+from refract.links.schemas import LinkOut
+
+SPARKLINE_DAYS: Final = 14
+ZONE_COOKIE: Final = "refract_zone"
+RANGES: Final = {
+    "1d": ("24 hours", timedelta(days=1), Granularity.HOUR),
+    "7d": ("7 days", timedelta(days=7), Granularity.DAY),
+    "30d": ("30 days", timedelta(days=30), Granularity.DAY),
+    "90d": ("90 days", timedelta(days=90), Granularity.DAY),
+    "12m": ("12 months", timedelta(days=365), Granularity.MONTH),
+}
+GRANULARITIES: Final = [
+    (Granularity.HOUR, "by hour"),
+    (Granularity.DAY, "by day"),
+    (Granularity.WEEK, "by week"),
+    (Granularity.MONTH, "by month"),
+]
+_DEFAULT_RANGE: Final = "30d"
+
+
+def get_time_zone(request: Request, actor: Caller) -> str:
+    """Whose days are meant: what the person has set, else what their browser says, else UTC."""
+    wished = actor.user.preferences.get("time_zone") or unquote(request.cookies.get(ZONE_COOKIE, ""))[:64]
+    try:
+        return str(parse_zone(wished)) if wished else "UTC"
+    except UnknownTimeZone:
+        return "UTC"
+
+
+async def build_link_figures(request: Request, rt: Runtime, actor: Caller, link: LinkOut) -> dict[str, Any]:
+    """The clicks of one link in the time that the address names. Four queries, whatever there is to count."""
+    now = rt.clock.now()
+    chosen, question = _parse_query(request, get_time_zone(request, actor), now)
+    try:
+        async with rt.db.read() as session:
+            found = await stats.get_dashboard(session, link.id, question, now)
+    except Invalid:  # a range that cannot be counted: the usual one is shown instead
+        chosen, question = _DEFAULT_RANGE, _build_preset(_DEFAULT_RANGE, question.tz, now)
+        async with rt.db.read() as session:
+            found = await stats.get_dashboard(session, link.id, question, now)
+    length = found.stats.end - found.stats.begin
+    earlier = StatsQuery(found.stats.begin - length, found.stats.begin, question.granularity, question.tz)
+    async with rt.db.read() as session:
+        before = await stats.get_link_stats(session, link.id, earlier, now)
+    zone = parse_zone(question.tz)
+    first, last = found.stats.begin.astimezone(zone).date(), (found.stats.end - timedelta(seconds=1)).astimezone(zone).date()
+    return {
+        "base": f"/app/links/{link.id}",
+        "ranges": [(key, words) for key, (words, _, _) in RANGES.items()],
+        "range": chosen,
+        "steps": [(key.value, words) for key, words in GRANULARITIES],
+        "step": question.granularity.value,
+        "begin": first.isoformat(),
+        "end": last.isoformat(),
+        "totals": found.stats.totals,
+        "previous": before.totals,
+        "open": found.stats.end >= now,
+        "all_time": link.total_clicks or 0,
+        "chart": _build_chart(found.stats, before),
+        "rows": _build_rows(found.stats),
+        "parts": found.breakdowns,
+        "live": f"/api/v1/links/{link.id}/stats/live",
+        "export": f"/api/v1/links/{link.id}/stats/export?{urlencode({'from': _format_time(found.stats.begin), 'to': _format_time(found.stats.end)})}",
+    }
+
+
+def _parse_query(request: Request, zone: str, now: datetime) -> tuple[str, StatsQuery]:
+    """The preset, or the two dates that were chosen; both ends are meant."""
+    asked = request.query_params
+    try:
+        begin, end = date.fromisoformat(asked.get("from", "")), date.fromisoformat(asked.get("to", ""))
+        step = Granularity(asked.get("by", "day"))
+        return "", StatsQuery(begin, end + timedelta(days=1), step, zone)
+    except (ValueError, OverflowError):
+        chosen = asked.get("range", _DEFAULT_RANGE)
+        chosen = chosen if chosen in RANGES else _DEFAULT_RANGE
+        return chosen, _build_preset(chosen, zone, now)
+
+
+def _build_preset(chosen: str, zone: str, now: datetime) -> StatsQuery:
+    _, length, step = RANGES[chosen]
+    if step == Granularity.HOUR:
+        return StatsQuery(now - length, now, step, zone)
+    today = now.astimezone(parse_zone(zone)).date()
+    return StatsQuery(today - length + timedelta(days=1), today + timedelta(days=1), step, zone)
+
+
+def _build_chart(found: StatsResult, before: StatsResult) -> dict[str, Any]:
+    clicks = [point.clicks for point in found.series]
+    earlier = [point.clicks for point in before.series][: len(clicks)]
+    return {
+        "at": [int(point.at.timestamp()) for point in found.series],
+        "clicks": clicks,
+        "previous": earlier + [0] * (len(clicks) - len(earlier)) if before.totals.clicks else None,
+        "zone": found.time_zone,
+    }
+
+
+def _build_rows(found: StatsResult) -> list[tuple[str, int, int, int]]:
+    zone = parse_zone(found.time_zone)
+    form = {Granularity.HOUR: "%-d %b, %H:%M", Granularity.MONTH: "%b %Y"}.get(found.granularity, "%-d %b %Y")
+    return [(point.at.astimezone(zone).strftime(form), point.clicks, point.uniques, point.bots) for point in found.series]
+
+
+def _format_time(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+async def load_sparklines(session: ReadSession, rt: Runtime, links: Sequence[int]) -> dict[int, list[int]]:
+    """Clicks of people on each of the latest days, for a page of links in one query."""
+    today = rt.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    first = today - timedelta(days=SPARKLINE_DAYS)  # today is not over, and would look like a fall
+    question = select(ClickRollup.target_id, ClickRollup.start, ClickRollup.people).where(
+        ClickRollup.target_id.in_(links),
+        ClickRollup.kind == LINK_CLICK,
+        ClickRollup.grain == DAY,
+        ClickRollup.start >= first,
+        ClickRollup.start < today,
+    )
+    found: dict[int, list[int]] = {}
+    for target, start, people in await session.execute(question):
+        found.setdefault(target, [0] * SPARKLINE_DAYS)[(start - first).days] += people
+    return found
+
+
+async def build_today(request: Request, rt: Runtime, actor: Caller) -> dict[str, Any]:
+    """Clicks on all my links today by hour, and how many there were by this time yesterday. Two queries."""
+    now = rt.clock.now()
+    zone = get_time_zone(request, actor)
+    midnight = now.astimezone(parse_zone(zone)).date()
+    question = StatsQuery(midnight - timedelta(days=1), now, Granularity.HOUR, zone)
+    async with rt.db.read() as session:
+        found = await stats.get_overview(session, actor.user.id, question, now, links=1)
+    local = [(point.at.astimezone(parse_zone(zone)), point.clicks) for point in found.series]
+    now_hour = now.astimezone(parse_zone(zone)).hour
+    hours = [sum(clicks for at, clicks in local if at.date() == midnight and at.hour == hour) for hour in range(24)]
+    yesterday = sum(clicks for at, clicks in local if at.date() < midnight and at.hour <= now_hour)
+    table = [(f"{hour:02}:00", clicks) for hour, clicks in enumerate(hours)]
+    return {"clicks": sum(hours), "yesterday": yesterday, "hours": hours, "hours_table": table}

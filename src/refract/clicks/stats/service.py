@@ -1,0 +1,200 @@
+"""Statistics: of one link, of all that somebody has. Sessions come from the caller, answers are plain values.
+
+Whoever asks has been let in already: `demand_stats` is the door. Each function but that wants a session that has not been used yet, so
+that all it reads is of one moment.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Final, TypeVar
+
+from refract.clicks.rollups.breakdowns import DIMENSIONS
+from refract.clicks.rollups.granularity import to_datetime, to_seconds
+from refract.clicks.rollups.state import RollupProgress, load_progress
+from refract.clicks.spool.format import LINK_CLICK
+from refract.clicks.stats import aggregation
+from refract.clicks.stats.calendar import Granularity, SeriesBucket, TimeRange, build_buckets, parse_range, parse_zone
+from refract.clicks.stats.events import count_campaign_values
+from refract.clicks.stats.queries import RollupQuery, StatsRow, TargetGroup, group_owned_links, group_target
+from refract.clicks.stats.results import Breakdown, LinkDashboard, PreviousPeriod, StatsResult
+from refract.core.db.session import ReadSession
+from refract.core.runtime import Runtime
+from refract.identity.access import AccessRight
+from refract.links.access import LinkCaller
+from refract.links.models import Link
+from refract.links.queries import view_link
+
+MAX_LINKS: Final = 50
+_THREAD_THRESHOLD: Final = 300
+"""Roll-ups beyond which they are counted in a thread, so that others are answered meanwhile."""
+ComputedResult = TypeVar("ComputedResult")
+
+
+@dataclass(frozen=True, slots=True)
+class StatsQuery:
+    """What somebody wants to know. Dates stand for their first moment in the zone; left out: the last 30 days."""
+
+    begin: datetime | date | None = None
+    end: datetime | date | None = None
+    granularity: Granularity = Granularity.DAY
+    tz: str = "UTC"
+    compare: bool = False
+
+    def get_range(self, now: datetime) -> TimeRange:
+        return parse_range(self.begin, self.end, parse_zone(self.tz), now)
+
+
+async def require_stats_access(session: ReadSession, who: LinkCaller, link_id: int) -> Link:
+    """The link, for those who may see its figures; for everybody else it is not there."""
+    link, _ = await view_link(session, who, link_id, AccessRight.STATS)
+    return link
+
+
+async def get_link_stats(session: ReadSession, link_id: int, asked: StatsQuery, now: datetime, *, kind: int = LINK_CLICK) -> StatsResult:
+    """Totals and a series of one link (or, by `kind`, of a list's page or an entry). Two queries."""
+    state = await load_progress(session)
+    plan = _StatsPlan(state, group_target(state, link_id, kind), asked, now)
+    await plan.query.read(session)
+    return await _compute(plan, plan.build_stats)
+
+
+async def get_link_breakdown(
+    session: ReadSession,
+    link_id: int,
+    dimension: str,
+    asked: StatsQuery,
+    now: datetime,
+    *,
+    limit: int | None = None,
+    kind: int = LINK_CLICK,
+) -> Breakdown:
+    """Clicks of one link by the values of a dimension. Two queries."""
+    state = await load_progress(session)
+    plan = _StatsPlan(state, group_target(state, link_id, kind), asked, now, series=False, parts=True)
+    await plan.query.read(session, visitors=False)
+    return await _compute(plan, lambda: plan.build_breakdown(dimension, limit))
+
+
+async def get_campaign_breakdown(
+    rt: Runtime, link_id: int, dimension: str, begin: datetime, end: datetime, *, limit: int | None = None
+) -> Breakdown:
+    """Clicks of one link by a part of their campaigns (`CAMPAIGN_PARTS`), counted click by click: roll-ups do not know them."""
+    values, people = await count_campaign_values(rt, link_id, dimension, begin, end)
+    return aggregation.rank_values(dimension, values, people, to_seconds(begin), to_seconds(end), limit)
+
+
+async def get_dashboard(session: ReadSession, link_id: int, asked: StatsQuery, now: datetime, *, kind: int = LINK_CLICK) -> LinkDashboard:
+    """Totals, series and every breakdown of one link. Two queries; up to four if it was clicked late, or by a whole world alike."""
+    state = await load_progress(session)
+    plan = _StatsPlan(state, group_target(state, link_id, kind), asked, now, parts=True)
+    await plan.query.read(session, tops=True)
+    found, breakdowns = await _compute(plan, lambda: (plan.build_stats(), plan.build_certain_breakdowns()))
+    if breakdowns is None:
+        await plan.read_in_full(session)
+        breakdowns = await _compute(plan, plan.build_breakdowns)
+    return LinkDashboard(found, breakdowns)
+
+
+async def get_overview(session: ReadSession, user_id: int, asked: StatsQuery, now: datetime, *, links: int = MAX_LINKS) -> StatsResult:
+    """Totals and a series over all links that somebody owns or co-owns, and the most clicked of them. Two queries."""
+    state = await load_progress(session)
+    plan = _StatsPlan(state, group_owned_links(state, user_id), asked, now)
+    await plan.query.read(session)
+    return await _compute(plan, lambda: replace(plan.build_stats(), links=aggregation.rank_links(plan.rows, links)))
+
+
+async def get_overview_breakdown(
+    session: ReadSession,
+    user_id: int,
+    dimension: str,
+    asked: StatsQuery,
+    now: datetime,
+    *,
+    limit: int | None = None,
+    links: int = MAX_LINKS,
+) -> Breakdown:
+    """Clicks on all links that somebody owns or co-owns by the values of a dimension. Two queries."""
+    state = await load_progress(session)
+    plan = _StatsPlan(state, group_owned_links(state, user_id), asked, now, series=False, parts=True)
+    await plan.query.read(session, visitors=False)
+    return await _compute(plan, lambda: replace(plan.build_breakdown(dimension, limit), links=aggregation.rank_links(plan.rows, links)))
+
+
+class _StatsPlan:
+    """Which spans a question needs, and the answer once they have been read."""
+
+    def __init__(
+        self,
+        state: RollupProgress,
+        groups: Sequence[TargetGroup],
+        asked: StatsQuery,
+        now: datetime,
+        *,
+        series: bool = True,
+        parts: bool = False,
+    ) -> None:
+        self._asked = asked
+        self._parts = parts
+        span = asked.get_range(now)
+        self._zone = span.zone
+        self._groups, self._now = groups, to_seconds(now)
+        self.query = RollupQuery(state, groups, self._now)
+        self._buckets: list[SeriesBucket] = build_buckets(span, asked.granularity, state) if series else []
+        if series:
+            known = [bucket for bucket in self._buckets if not bucket.no_data]
+            self._begin, self._end = self._buckets[0].begin, self._buckets[-1].end
+            self._known = (known[0].begin, known[-1].end) if known else (self._end, self._end)
+        else:
+            self._begin, self._end = self._known = span.begin, span.end
+        self._before = TimeRange(self._begin, self._end, span.zone).previous if asked.compare else None
+        self.query.add_range(*self._known, parts=parts)
+        for bucket in self._buckets:
+            if not bucket.no_data:
+                self.query.add_range(bucket.begin, bucket.end)
+        if self._before is not None:
+            self.query.add_range(self._before.begin, self._before.end)
+
+    @property
+    def size(self) -> int:
+        return self.query.row_count
+
+    @property
+    def rows(self) -> Sequence[StatsRow]:
+        """The rows of the whole time."""
+        return self.query.select_rows(*self._known, parts=self._parts)
+
+    def build_stats(self) -> StatsResult:
+        series = [
+            aggregation.build_point(bucket, [] if bucket.no_data else self.query.select_rows(bucket.begin, bucket.end))
+            for bucket in self._buckets
+        ]
+        previous = None
+        if self._before is not None:
+            before = aggregation.sum_counts(self.query.select_rows(self._before.begin, self._before.end))
+            previous = PreviousPeriod(
+                before.clicks, before.uniques, before.bots, to_datetime(self._before.begin), to_datetime(self._before.end)
+            )
+        totals = aggregation.sum_counts(self.rows)
+        begin, end = to_datetime(self._begin), to_datetime(self._end)
+        return StatsResult(begin, end, self._asked.granularity, self._zone.key, totals, previous, series)
+
+    def build_breakdown(self, dimension: str, limit: int | None) -> Breakdown:
+        return aggregation.build_breakdown(dimension, self.rows, self._begin, self._end, limit)
+
+    def build_certain_breakdowns(self) -> dict[str, Breakdown] | None:
+        return aggregation.build_certain_breakdowns(self.rows, self._begin, self._end)
+
+    async def read_in_full(self, session: ReadSession) -> None:
+        """The breakdowns with every value, instead of all that was read."""
+        self.query = RollupQuery(self.query.state, [group.copy_empty() for group in self._groups], self._now)
+        self.query.add_range(*self._known, parts=True)
+        await self.query.read(session, visitors=False)
+
+    def build_breakdowns(self) -> dict[str, Breakdown]:
+        return aggregation.build_breakdowns(DIMENSIONS, self.rows, self._begin, self._end)
+
+
+async def _compute(plan: _StatsPlan, compute: Callable[[], ComputedResult]) -> ComputedResult:
+    return await asyncio.to_thread(compute) if plan.size > _THREAD_THRESHOLD else compute()

@@ -1,0 +1,129 @@
+"""How each of the three databases is spoken to: drivers, pools, patience, TLS."""
+
+import logging
+import ssl
+import time
+from pathlib import Path
+from typing import Any, cast
+
+from sqlalchemy import URL, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import TimeoutError  # noqa: A004 - what a pool says
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
+
+from refract.core.settings.model import Dialect
+
+# Errors go to logs, and those of jobs into a table: they name the statement, never what somebody wrote (`hide_parameters`).
+LOCK_TIMEOUT = 5
+CONNECT_TIMEOUT = 3
+MAX_QUEUE_SECONDS = 30
+"""The longest that anybody waits for a connection. Before that, only a queue that stands still is left (`pool_timeout`)."""
+
+
+class ProgressAwarePool(AsyncAdaptedQueuePool):
+    """Whoever waits for a connection goes on waiting while others get theirs: a crowd is no reason to turn people away.
+
+    A connection that broke, or was never made, is no sign of life.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._returned = 0
+
+    def _do_get(self) -> ConnectionPoolEntry:
+        until = time.monotonic() + MAX_QUEUE_SECONDS
+        while True:
+            before = self._returned
+            try:
+                return super()._do_get()
+            except TimeoutError:
+                if self._returned == before or time.monotonic() >= until:
+                    raise
+
+    def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
+        self._returned += record.dbapi_connection is not None
+        super()._do_return_conn(record)
+
+
+logging.getLogger(f"{__name__}.{ProgressAwarePool.__name__}").setLevel(logging.WARNING)  # a pool keeps a diary under its class's name
+
+
+def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
+    """One connection that writes, or a few that may only read."""
+    path = url.database
+    if not path or path == ":memory:":
+        problem = "SQLite needs a file: an in-memory database cannot be shared by readers and the writer"
+        raise ValueError(problem)
+    if write:
+        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = create_async_engine(
+        URL.create("sqlite+aiosqlite", database=path),
+        poolclass=ProgressAwarePool,
+        pool_size=1 if write else 4,
+        max_overflow=0,
+        pool_timeout=2 * LOCK_TIMEOUT,
+        connect_args={"timeout": LOCK_TIMEOUT},
+        hide_parameters=True,
+    )
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+        cast("Any", connection).isolation_level = None  # we say BEGIN ourselves
+        cursor = connection.cursor()
+        pragmas = ["foreign_keys = ON", "synchronous = NORMAL", "temp_store = MEMORY", "cache_size = -16000"]
+        pragmas += ["secure_delete = ON"] if write else []  # what is erased is overwritten, whatever the build's default
+        for pragma in [*(["journal_mode = WAL"] if write else ["query_only = ON"]), *pragmas]:
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: Any) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+def create_server_engine(url: URL, dialect: Dialect, pool_size: int) -> AsyncEngine:
+    """A pool of connections to PostgreSQL or MariaDB, all with the same patience and the same time zone."""
+    query = {name: value for name, value in url.query.items() if isinstance(value, str)}
+    options: dict[str, Any]
+    if dialect == "postgresql":
+        mode = query.pop("sslmode", query.pop("ssl", None))
+        options = {
+            "timeout": CONNECT_TIMEOUT,
+            "server_settings": {"lock_timeout": f"{LOCK_TIMEOUT}s", "timezone": "UTC", "application_name": "refract"},
+            **({"ssl": mode} if mode else {}),
+        }
+        driver = "postgresql+asyncpg"
+    else:
+        options = {"connect_timeout": CONNECT_TIMEOUT, "charset": "utf8mb4", **_build_mysql_tls(query)}
+        driver = "mysql+asyncmy"
+    engine = create_async_engine(
+        url.set(drivername=driver, query=query),
+        isolation_level="READ COMMITTED",
+        poolclass=ProgressAwarePool,
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=LOCK_TIMEOUT,
+        pool_pre_ping=True,
+        pool_recycle=1800,
+        connect_args=options,
+        hide_parameters=True,
+    )
+    if dialect == "mysql":
+
+        @event.listens_for(engine.sync_engine, "connect")
+        def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+            cursor = connection.cursor()
+            cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {LOCK_TIMEOUT}, time_zone = '+00:00'")
+            cursor.close()
+
+    return engine
+
+
+def _build_mysql_tls(query: dict[str, str]) -> dict[str, Any]:
+    """`?ssl=true` asks for a certificate that the system trusts, `?ssl_ca=FILE` for one signed by that authority."""
+    authority = query.pop("ssl_ca", None)
+    wanted = query.pop("ssl", "false").lower() in ("true", "1", "require", "required", "verify-full")
+    return {"ssl": ssl.create_default_context(cafile=authority)} if wanted or authority else {}

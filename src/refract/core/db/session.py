@@ -1,0 +1,307 @@
+"""Reading and writing, the same on three databases.
+
+The edge (a route, a job, a command) opens the transaction; services take the session and never commit.
+"""
+
+import asyncio
+import inspect
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import event, make_url
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from refract.core.db.engine import LOCK_TIMEOUT, create_server_engine, create_sqlite_engine
+from refract.core.db.errors import translate_db_error
+from refract.core.errors import StoreDamaged, StoreFull
+from refract.core.ids import IdSource
+from refract.core.settings.model import Dialect, Settings
+from refract.core.signals import Signals
+
+MIN_FREE_BYTES = 256 * 1024
+"""With fewer bytes left on the disk of a SQLite file the next change may fail."""
+CommitHook = Callable[[], Awaitable[None] | None]
+
+
+class ReadSession(AsyncSession):
+    """A session that may only look. Nothing added to it is ever written."""
+
+    @property
+    def dialect(self) -> Dialect:
+        return get_dialect(self.get_bind().dialect.name)
+
+
+class WriteSession(ReadSession):
+    """A session inside a transaction that its opener commits."""
+
+    @property
+    def signals(self) -> Signals:
+        """Where to tell this process of what was committed."""
+        signals: Signals = self.info["signals"]
+        return signals
+
+    @property
+    def ids(self) -> IdSource:
+        """Return the process's source of ids, for rows that are written below the edge."""
+        ids: IdSource | None = self.info["ids"]
+        assert ids is not None  # noqa: S101 - every runtime hands its source to its database
+        return ids
+
+    def after_commit(self, hook: CommitHook) -> None:
+        """Run this once, after the commit; never when the transaction fails."""
+        self.info.setdefault("after_commit", []).append(hook)
+
+
+class _ReadOnlySession(Session):
+    def flush(self, objects: Any = None) -> None:
+        if self.new or self.dirty or self.deleted:
+            problem = "a read session was asked to write"
+            raise TypeError(problem)
+        super().flush(objects)
+
+
+def get_dialect(name: str) -> Dialect:
+    return "mysql" if name in ("mysql", "mariadb") else "postgresql" if name == "postgresql" else "sqlite"
+
+
+class JoinedTransaction:
+    """One transaction around several blocks: the first `write()` opens it, later ones join, the owner ends it."""
+
+    def __init__(self, db: "Database", begin: Callable[[WriteSession], Awaitable[None]]) -> None:
+        self.db = db
+        self.session: WriteSession | None = None
+        self.failed = False
+        self._begin = begin
+
+    async def join(self) -> WriteSession:
+        if self.session is None:
+            self.session = self.db.open_write_session()
+            await self.session.connection()
+            await self._begin(self.session)
+        return self.session
+
+
+_joined_transaction: ContextVar[JoinedTransaction | None] = ContextVar("refract_enclosing", default=None)
+
+
+class Database:
+    """Engines and sessions. On SQLite one connection writes and others read; servers have one pool."""
+
+    def __init__(self, settings: Settings) -> None:
+        url = make_url(settings.effective_database_url)
+        self.dialect: Dialect = settings.dialect
+        self.url = url
+        self.signals = Signals()
+        self.ids: IdSource | None = None
+        self._disk_was_full = False
+        self.is_damaged = False
+        """Set when the database was found to be damaged. It stays set: damage does not heal while a server runs."""
+        self._closers: list[Callable[[], Awaitable[None]]] = []
+        if self.dialect == "sqlite":
+            self._writer = create_sqlite_engine(url, write=True)
+            self._reader = create_sqlite_engine(url, write=False)
+        else:
+            self._writer = self._reader = create_server_engine(url, self.dialect, settings.database_pool_size)
+
+    @property
+    def is_full(self) -> bool:
+        """Changes find no room on the disk, by the last one's experience or by a look at the disk; reading may go on all the same."""
+        return self._disk_was_full or (self.dialect == "sqlite" and _get_free_bytes(self.url.database or "") < MIN_FREE_BYTES)
+
+    async def checkpoint(self) -> None:
+        """Write SQLite's log into its file and empty it, so that nothing that was erased stays behind in it. Servers need no such thing.
+
+        While others read, as much as can be is written; the rest waits for the next time.
+        """
+        if self.dialect != "sqlite":
+            return
+        async with self._writer.connect() as connection:
+            # At the driver: SQLAlchemy would begin a transaction, in which there is no checkpoint.
+            driver: Any = (await connection.get_raw_connection()).driver_connection
+            cursor = await driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            await cursor.close()
+
+    def mark_full(self) -> None:
+        self._disk_was_full = True
+
+    @property
+    def engine(self) -> AsyncEngine:
+        """The engine that may write: for migrations and bulk statements at driver level."""
+        return self._writer
+
+    @property
+    def read_engine(self) -> AsyncEngine:
+        return self._reader
+
+    def open_write_session(self) -> WriteSession:
+        return WriteSession(self._writer, expire_on_commit=False, autoflush=True, info={"signals": self.signals, "ids": self.ids})
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[ReadSession]:
+        """A session for looking. It sees what was committed when its first statement ran, or later."""
+        session = ReadSession(self._reader, sync_session_class=_ReadOnlySession, expire_on_commit=False, autoflush=False)
+        try:
+            with _translate_errors(self):
+                yield session
+        finally:
+            await _shield(_close_reader(session))
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[WriteSession]:
+        """A transaction: committed when the block ends, rolled back when it raises, hooks run after the commit."""
+        around = _joined_transaction.get()
+        if around is not None and around.db is self:
+            with _translate_errors(self, writing=True):
+                try:
+                    yield await around.join()
+                except BaseException:
+                    around.failed = True
+                    raise
+            return
+        session = self.open_write_session()
+        with _translate_errors(self, writing=True):
+            try:
+                await session.connection()
+                yield session
+                await _shield(self._commit(session))
+            except BaseException:
+                await _roll_back(session)
+                raise
+            finally:
+                await _shield(session.close())
+
+    @asynccontextmanager
+    async def join_transactions(self, begin: Callable[[WriteSession], Awaitable[None]]) -> AsyncIterator[JoinedTransaction]:
+        """Let every `write()` of this task share one transaction, which commits when this block ends.
+
+        `begin` runs in it first. Nothing is opened for a task that never writes.
+        """
+        around = JoinedTransaction(self, begin)
+        token = _joined_transaction.set(around)
+        with _translate_errors(self, writing=True):
+            try:
+                try:
+                    yield around
+                finally:
+                    _joined_transaction.reset(token)  # before the hooks run: what they write is no longer part of this
+                if around.session is not None:
+                    await (_roll_back(around.session) if around.failed else _shield(self._commit(around.session)))
+            except BaseException:
+                around.failed = True
+                if around.session is not None:
+                    await _roll_back(around.session)
+                raise
+            finally:
+                if around.session is not None:
+                    await _shield(around.session.close())
+
+    async def _commit(self, session: WriteSession) -> None:
+        """Commit and tell. The two belong together: a change that nobody heard of would live on in caches."""
+        hooks = session.info.pop("after_commit", [])
+        await session.commit()
+        self._disk_was_full = False
+        await session.close()
+        for hook in hooks:
+            result = hook()
+            if inspect.isawaitable(result):
+                await result
+
+    def on_close(self, closer: Callable[[], Awaitable[None]]) -> None:
+        """For whoever holds connections of their own."""
+        self._closers.append(closer)
+
+    async def close(self) -> None:
+        """Whoever is in the middle of a question may end it; a connection that comes back from now on is not kept."""
+        while self._closers:
+            await self._closers.pop()()
+        for engine in {self._writer, self._reader}:
+            event.listen(engine.sync_engine, "checkin", _invalidate_connection)
+            await engine.dispose()
+
+
+def _invalidate_connection(_connection: object, entry: ConnectionPoolEntry) -> None:
+    entry.invalidate()
+
+
+async def _close_reader(session: ReadSession) -> None:
+    """Close a session that has read everything it needs, even if its connection was lost meanwhile."""
+    try:
+        await session.close()
+    except Exception:  # noqa: BLE001 - drivers report a lost connection in many ways, and the rows are here already
+        await session.invalidate()
+
+
+async def _roll_back(session: WriteSession) -> None:
+    session.info.pop("after_commit", None)
+    try:
+        await _shield(_roll_back_session(session))
+    except Exception:  # noqa: BLE001 - whatever a driver says of a connection that was taken away from under it
+        await session.invalidate()  # the connection is gone, and with it the transaction
+
+
+async def _roll_back_session(session: WriteSession) -> None:
+    async with asyncio.timeout(LOCK_TIMEOUT):
+        await session.rollback()
+
+
+async def _shield(work: Coroutine[Any, Any, None]) -> None:
+    """Bring this to its end, whoever cancels us meanwhile; the cancellation is raised afterwards.
+
+    A bare shield would go on at once, and the next call would meet the session in the middle of this one.
+    """
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            if task.cancelled():
+                raise
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled
+
+
+class _translate_errors:  # noqa: N801 - reads as a verb where it is used
+    """Turn driver errors that time or an operator can heal into the product's words; the database remembers room and damage."""
+
+    def __init__(self, db: Database, *, writing: bool = False) -> None:
+        self._db = db
+        self._writing = writing
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        word = translate_db_error(error) if error is not None else None
+        if isinstance(word or error, StoreFull) and self._writing:
+            self._db.mark_full()
+        if isinstance(word or error, StoreDamaged):
+            self._db.is_damaged = True
+        if word is not None:
+            raise word from error
+
+
+def _get_free_bytes(path: str) -> int:
+    try:
+        disk = os.statvfs(Path(path).parent)
+    except OSError:
+        return MIN_FREE_BYTES  # what is wrong here is something else
+    return disk.f_bavail * disk.f_frsize
+
+
+def count_statements(engine: AsyncEngine, counter: Callable[[str], None]) -> Callable[[], None]:
+    """Tell `counter` of every statement; the answer stops it. Tests of query counts stand on this."""
+
+    def told(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        counter(statement)
+
+    event.listen(engine.sync_engine, "before_cursor_execute", told)
+    return lambda: event.remove(engine.sync_engine, "before_cursor_execute", told)

@@ -1,0 +1,87 @@
+"""Column types and the model base that mean the same on SQLite, PostgreSQL and MariaDB."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+from sqlalchemy import JSON, BigInteger, DateTime, Dialect, LargeBinary, MetaData, String, Text
+from sqlalchemy.dialects import mysql
+from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+MYSQL_COLLATION = "utf8mb4_nopad_bin"
+"""Plain `utf8mb4_bin` would treat 'road' and 'road ' as one text."""
+
+TABLE_OPTIONS: dict[str, str] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": MYSQL_COLLATION}
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An instant: aware and in UTC in Python, to the microsecond on every database."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if dialect.name in ("mysql", "mariadb"):
+            return dialect.type_descriptor(mysql.DATETIME(fsp=6))
+        return dialect.type_descriptor(DateTime(timezone=dialect.name == "postgresql"))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            problem = f"a moment needs a time zone: {value!r}"
+            raise ValueError(problem)
+        utc = value.astimezone(UTC)
+        return utc if dialect.name == "postgresql" else utc.replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the signature is SQLAlchemy's
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class UtcSeconds(TypeDecorator[datetime]):
+    """An instant without a fraction: aware and in UTC in Python, seconds since 1970 as a number in the database."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002 - the signature is SQLAlchemy's
+        return None if value is None else int(value.timestamp())
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the signature is SQLAlchemy's
+        return None if value is None else _EPOCH + timedelta(seconds=value)
+
+
+def text_key(length: int) -> String:
+    """Text that is compared and sorted by its bytes, on every database alike."""
+    return String(length).with_variant(String(length, collation="C"), "postgresql")
+
+
+def long_text() -> Text:
+    """Text beyond 64 kB, which plain TEXT cuts off on MariaDB."""
+    return Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
+
+
+def long_bytes() -> LargeBinary:
+    """Bytes beyond 64 kB, which plain BLOB cuts off on MariaDB."""
+    return LargeBinary().with_variant(mysql.MEDIUMBLOB(), "mysql", "mariadb")
+
+
+class Model(DeclarativeBase):
+    """The base of every table."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map: ClassVar[dict[Any, Any]] = {datetime: UtcDateTime(), int: BigInteger(), dict[str, Any]: JSON(), list[str]: JSON()}
+    __table_args__: Any = TABLE_OPTIONS

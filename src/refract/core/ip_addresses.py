@@ -1,0 +1,94 @@
+"""Whose request is it: one answer for the fast lane and for everything else."""
+
+import socket
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address
+
+_MAPPED = b"\0" * 10 + b"\xff\xff"
+_MAX_HOPS = 32
+
+
+class TrustedProxies:
+    """The networks whose `X-Forwarded-For` is believed; nobody else's is."""
+
+    def __init__(self, networks: Iterable[IPv4Network | IPv6Network] = ()) -> None:
+        self._networks = tuple(networks)
+
+    def is_trusted(self, host: str) -> bool:
+        """Whether this address is one of our proxies. IPv4 inside IPv6 counts as IPv4."""
+        packed = pack_address(host) if self._networks else None
+        if packed is None:
+            return False
+        address = ip_address(packed)
+        return any(address in network for network in self._networks if network.version == address.version)
+
+    def find_client(self, peer: str, forwarded: Sequence[bytes]) -> str:
+        """The nearest address that is not one of our proxies, given the values of every `X-Forwarded-For` header in order.
+
+        Read from the right: what stands further left was written by whoever stands further right. An entry that is
+        no address ends the walk, since nobody vouches for what lies behind it.
+        """
+        nearest = peer
+        if not self.is_trusted(peer):
+            return nearest
+        hops = b",".join(forwarded).rsplit(b",", _MAX_HOPS)
+        for hop in reversed(hops[-_MAX_HOPS:]):
+            host = _parse_hop(hop)
+            if pack_address(host) is None:
+                break
+            nearest = host
+            if not self.is_trusted(host):
+                break
+        return nearest
+
+
+def pack_address(host: str) -> bytes | None:
+    """Four or sixteen bytes, or None for what is no address."""
+    try:
+        if ":" not in host:
+            return socket.inet_pton(socket.AF_INET, host)
+        packed = socket.inet_pton(socket.AF_INET6, host.partition("%")[0])
+    except (OSError, ValueError):
+        return None
+    return packed[12:] if packed.startswith(_MAPPED) else packed
+
+
+def get_network(host: str) -> bytes:
+    """The part of an address that may be kept: three bytes of IPv4, six of IPv6, none of anything else."""
+    packed = pack_address(host)
+    if packed is None:
+        return b""
+    return packed[:3] if len(packed) == 4 else packed[:6]
+
+
+def format_anonymous_address(network: bytes) -> str | None:
+    """The anonymised address as text, its last octet (IPv4) or last 80 bits (IPv6) zero."""
+    if len(network) == 3:
+        return socket.inet_ntop(socket.AF_INET, network + b"\0")
+    if len(network) == 6:
+        return socket.inet_ntop(socket.AF_INET6, network + b"\0" * 10)
+    return None
+
+
+def format_network(network: bytes) -> str | None:
+    """Return the network in CIDR notation, `203.0.113.0/24` or `2001:db8:1::/48`."""
+    address = format_anonymous_address(network)
+    return None if address is None else f"{address}/{len(network) * 8}"
+
+
+def _parse_hop(hop: bytes) -> str:
+    """Proxies write `203.0.113.7`, `203.0.113.7:4711`, `2001:db8::7` or `[2001:db8::7]:4711`."""
+    text = hop.strip().decode("latin-1")
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0] if text.count(":") == 1 else text
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host, as a bind address or in a URL, can only mean this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

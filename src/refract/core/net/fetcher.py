@@ -1,0 +1,248 @@
+"""Fetch a page that a stranger named, and come back with it or with the reason why not."""
+
+import asyncio
+import re
+import ssl
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Self
+from weakref import WeakValueDictionary
+
+import h11
+from ada_url import URL
+
+from refract import __version__
+from refract.core.net.addresses import AddressGuard
+from refract.core.net.charset import decode_html
+from refract.core.net.connection import HttpExchange, open_connection
+from refract.core.net.errors import BadAnswer, BadStatus, NotAPage, RefusedAddress, TimedOut, TooLarge, TooManyRedirects, Unreachable
+from refract.core.net.limits import FetchLimits
+from refract.core.net.resolver import HostResolver, get_port, resolve_allowed_addresses, resolve_by_system
+from refract.core.settings.model import Settings
+from refract.core.urls import BadUrl, WebUrl, normalize_host, parse_web_url
+
+HTML_TYPES = ("text/html", "application/xhtml+xml")
+ANY_TYPE = ("*/*",)
+_USER_AGENT = f"Mozilla/5.0 (compatible; Refract/{__version__})"  # no address of ours: an intranet's name is nobody's business
+_MAX_URL_LENGTH = 8192
+_CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s;\"']{1,40})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPage:
+    """What was found, and where in the end."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    truncated: bool = False
+
+    @property
+    def content_type(self) -> str:
+        """Type and subtype alone; empty if the server said nothing."""
+        return _get_content_type(self.headers)
+
+    @property
+    def charset(self) -> str | None:
+        """The encoding that the server states."""
+        stated = _CHARSET.search(self.headers.get("content-type", ""))
+        return stated[1] if stated else None
+
+    @property
+    def text(self) -> str:
+        """The whole body, decoded. Of a foreign page this is for an extraction process to do."""
+        return decode_html(self.body, self.charset, whole=not self.truncated)
+
+    def resolve_url(self, reference: str) -> str:
+        """The full address of something this page refers to. `RefusedAddress` if it could not be fetched anyway."""
+        return _resolve_reference(_parse_url(self.url), reference).href
+
+
+class PageFetcher:
+    """The client. One per process is enough, and limits its connections to any one host."""
+
+    def __init__(
+        self,
+        guard: AddressGuard,
+        *,
+        resolve: HostResolver = resolve_by_system,
+        limits: FetchLimits | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._guard = guard
+        self._resolve = resolve
+        self._limits = limits or FetchLimits()
+        self._given_tls = tls
+        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()  # a host nobody fetches from is forgotten
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        return cls(AddressGuard(allow=settings.fetch_allow, ports=frozenset(settings.fetch_ports)))
+
+    async def fetch(
+        self, url: str, *, accept: tuple[str, ...] = HTML_TYPES, budget: float = 10.0, truncate_at: int | None = None
+    ) -> FetchedPage:
+        """Get what is at `url`, or raise a `FetchError` within `budget` seconds, redirects and waiting for a turn included.
+
+        `accept` names the content types that are of use (`image/*` is one too). With `enough`, reading stops after so many bytes and
+        the page is `truncated`; without it a page over the limits is `TooLarge`. Whatever a page refers to comes by this door as well.
+        """
+        try:
+            async with asyncio.timeout(budget):
+                return await self._follow_redirects(_parse_url(url), accept, truncate_at)
+        except TimeoutError as wrong:
+            raise TimedOut(url) from wrong
+        except OSError as wrong:
+            raise Unreachable(f"{url}: {wrong}") from wrong
+
+    async def _follow_redirects(self, url: WebUrl, accept: tuple[str, ...], truncate_at: int | None) -> FetchedPage:
+        for _ in range(self._limits.redirects + 1):
+            async with self._open_response(url, accept) as (exchange, response):
+                headers = _read_headers(response)
+                target = headers.get("location") if response.status_code in (301, 302, 303, 307, 308) else None
+                if target is None:
+                    _check_content(response.status_code, headers, accept)
+                    return await self._read_page(url, response.status_code, headers, exchange, truncate_at)
+            url = _resolve_reference(url, target)
+        raise TooManyRedirects(url.href)
+
+    @asynccontextmanager
+    async def _open_response(self, url: WebUrl, accept: tuple[str, ...]) -> AsyncIterator[tuple[HttpExchange, h11.Response]]:
+        """One hop. The host's turn ends with it, so that two hosts redirecting to each other cannot block each other."""
+        async with self._slots.setdefault(normalize_host(url.host), asyncio.Semaphore(self._limits.per_host)):
+            async with asyncio.timeout(self._limits.connect):
+                addresses = await resolve_allowed_addresses(url, self._guard, self._resolve)
+            tls = self._tls if url.scheme == "https" else None
+            async with open_connection(self._guard, addresses, get_port(url), tls=tls, host=url.host, limits=self._limits) as exchange:
+                yield exchange, await exchange.send_request(url.path + url.query, _build_request_headers(url, accept))
+
+    async def _read_page(
+        self, url: WebUrl, status: int, headers: Mapping[str, str], exchange: HttpExchange, truncate_at: int | None
+    ) -> FetchedPage:
+        claimed = headers.get("content-length", "")
+        if truncate_at is None and claimed.isdigit() and int(claimed) > self._limits.wire:
+            raise TooLarge(f"{claimed} bytes announced")
+        body = ResponseBody(headers.get("content-encoding", "").strip().lower(), self._limits, truncate_at)
+        while not body.is_full and (piece := await exchange.read_chunk()):
+            body.feed(piece)
+        return FetchedPage(url.href, status, headers, body.finish(), body.truncated)
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        """Made when first needed: reading the system's certificates takes a while."""
+        return self._given_tls or ssl.create_default_context()
+
+
+def _parse_url(text: str) -> WebUrl:
+    try:
+        return parse_web_url(text, limit=_MAX_URL_LENGTH)
+    except BadUrl as wrong:
+        raise RefusedAddress(f"{text[:200]}: {wrong}") from wrong
+
+
+def _resolve_reference(base: WebUrl, reference: str) -> WebUrl:
+    """Where a redirect or a reference leads: through the same checks as any address, and never from https back to http."""
+    try:
+        url = _parse_url(URL(reference.strip(), base=base.href).href)
+    except ValueError as wrong:
+        raise RefusedAddress(f"{base.href} refers to {reference[:200]}") from wrong
+    if base.scheme == "https" and url.scheme == "http":
+        raise RefusedAddress(f"{base.href} leads out of https")
+    return url
+
+
+def _build_request_headers(url: WebUrl, accept: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [
+        ("Host", f"{url.host}:{url.port}" if url.port else url.host),
+        ("User-Agent", _USER_AGENT),
+        ("Accept", ", ".join((*accept, "*/*;q=0.1"))),  # some servers answer 406 to those who do not take everything
+        ("Accept-Encoding", "gzip, identity"),
+        ("Connection", "close"),
+    ]
+
+
+def _read_headers(response: h11.Response) -> dict[str, str]:
+    """Lower-case names; a repeated header's values joined. Servers write UTF-8 where the standard knows only Latin-1."""
+    found: dict[str, str] = {}
+    for raw_name, raw_value in response.headers:
+        name, value = raw_name.decode("ascii"), _decode_header(raw_value)
+        found[name] = f"{found[name]}, {value}" if name in found and name != "location" else value
+    return found
+
+
+def _decode_header(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _get_content_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _check_content(status: int, headers: Mapping[str, str], accept: tuple[str, ...]) -> None:
+    if not 200 <= status <= 299:
+        raise BadStatus(status)
+    if status in (204, 205):
+        raise NotAPage(f"status {status}")
+    given = _get_content_type(headers)
+    if given and not any(fnmatchcase(given, pattern) for pattern in accept):
+        raise NotAPage(given[:80])
+
+
+# A body as it grows: decoded piece by piece, never beyond what was allowed.
+
+
+class ResponseBody:
+    """Feed it until it is `full`, then `finish`.
+
+    `enough`: so many bytes suffice, the rest is left unread and the body is `truncated`. Without it, what is over the limit is an error.
+    """
+
+    def __init__(self, encoding: str, limits: FetchLimits, truncate_at: int | None) -> None:
+        if encoding not in ("", "identity", "gzip", "x-gzip"):
+            raise BadAnswer(f"encoded as {encoding[:80]}, which was not asked for")
+        self._gzip = zlib.decompressobj(wbits=31) if "gzip" in encoding else None
+        self._limits = limits
+        self._truncate_at = truncate_at
+        self._max_bytes = limits.decoded if truncate_at is None else min(truncate_at, limits.decoded)
+        self._wire = 0
+        self._bytes = bytearray()
+        self.truncated = False
+
+    @property
+    def is_full(self) -> bool:
+        return self.truncated or (self._gzip is not None and self._gzip.eof)
+
+    def feed(self, piece: bytes) -> None:
+        self._wire += len(piece)
+        plausible = max(self._limits.ratio_from, self._limits.ratio * self._wire)
+        room = min(self._max_bytes, plausible) + 1 - len(self._bytes)  # one more than allowed, to notice that there is more
+        self._bytes += piece[:room] if self._gzip is None else self._inflate(self._gzip, piece, room)
+        size = len(self._bytes)
+        if size > plausible:
+            raise TooLarge(f"{self._wire} bytes became {size}")
+        if size > self._max_bytes:
+            if self._truncate_at is None:
+                raise TooLarge(f"more than {self._max_bytes} bytes once decoded")
+            del self._bytes[self._max_bytes :]
+            self.truncated = True
+
+    def finish(self) -> bytes:
+        """The whole, once the server has said that it is one."""
+        if self._gzip is not None and self._wire and not self.is_full:
+            raise Unreachable("the compressed body ended too early")
+        return bytes(self._bytes)
+
+    @staticmethod
+    def _inflate(gzip: "zlib._Decompress", piece: bytes, room: int) -> bytes:
+        try:
+            return gzip.decompress(piece, room)
+        except zlib.error as wrong:
+            raise BadAnswer(f"broken gzip: {wrong}") from wrong

@@ -1,0 +1,102 @@
+"""Pages of a long list: sealed cursors that belong to one question."""
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import ColumnElement, and_, or_
+from sqlalchemy.orm import InstrumentedAttribute
+
+from refract.core.errors import Malformed
+from refract.core.secrets import Secret
+
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 200
+MAX_CURSOR_LENGTH = 512
+_TAG = 16
+_BLOCK = 16
+_STREAM = 64
+RowT = TypeVar("RowT")
+CursorValue = str | int | float | datetime | None
+
+
+class InvalidCursor(Malformed):
+    """This cursor does not belong to this list: start again without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[RowT]):
+    """Some rows, and where the next ones begin."""
+
+    items: Sequence[RowT]
+    next_cursor: str | None
+
+
+class CursorCodec:
+    """Makes and reads cursors. `question` is everything a cursor must not survive: sort, filters, the person asking."""
+
+    def __init__(self, secret: Secret) -> None:
+        self._secret = secret
+
+    def encode(self, question: object, position: Sequence[CursorValue]) -> str:
+        """Seal a position: its MAC is the nonce of the key stream that hides it, so equal positions make equal cursors."""
+        text = json.dumps([_to_json_value(value) for value in position], separators=(",", ":"), ensure_ascii=False).encode()
+        payload = text.ljust(-len(text) // _BLOCK * -_BLOCK)  # its length must not tell how large a number is
+        asked = _digest_question(question)
+        tag = self._secret.sign("cursor", asked + payload, size=_TAG)
+        return base64.urlsafe_b64encode(tag + self._mask(asked, tag, payload)).rstrip(b"=").decode()
+
+    def decode(self, question: object, cursor: str) -> list[Any]:
+        """Return the position, or raise `InvalidCursor`, whatever was done to the text."""
+        try:
+            if len(cursor) > MAX_CURSOR_LENGTH or not cursor.isascii():
+                raise InvalidCursor
+            raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        except (ValueError, binascii.Error) as exc:
+            raise InvalidCursor from exc
+        asked, tag = _digest_question(question), raw[:_TAG]
+        payload = self._mask(asked, tag, raw[_TAG:])
+        canonical = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+        if canonical != cursor or len(tag) != _TAG or not self._secret.verify("cursor", asked + payload, tag):
+            raise InvalidCursor
+        return [_from_json_value(value) for value in json.loads(payload)]
+
+    def build_page(self, question: object, rows: Sequence[RowT], limit: int, position: Any) -> Page[RowT]:
+        """Cut the extra row that was asked for, and point behind the last one kept. `position` maps a row to its sort values."""
+        kept = rows[:limit]
+        more = len(rows) > limit and bool(kept)
+        return Page(kept, self.encode(question, position(kept[-1])) if more else None)
+
+    def _mask(self, asked: bytes, tag: bytes, text: bytes) -> bytes:
+        """Hide a text or show it again: XOR with a key stream that belongs to the question and the tag."""
+        blocks = -(-len(text) // _STREAM)
+        stream = b"".join(self._secret.sign("cursor stream", asked + tag + bytes([block]), size=_STREAM) for block in range(blocks))
+        return bytes(one ^ other for one, other in zip(text, stream, strict=False))
+
+
+def _digest_question(question: object) -> bytes:
+    return hashlib.blake2b(json.dumps(question, sort_keys=True, default=str).encode(), digest_size=32).digest()
+
+
+def build_after_clause(
+    columns: Sequence[ColumnElement[Any] | InstrumentedAttribute[Any]], position: Sequence[Any], *, descending: bool
+) -> ColumnElement[bool]:
+    """Rows behind a position, spelled out column by column: row comparisons differ between databases."""
+    alternatives: list[ColumnElement[bool]] = []
+    for index, (column, value) in enumerate(zip(columns, position, strict=True)):
+        same = [earlier == known for earlier, known in zip(columns[:index], position[:index], strict=True)]
+        alternatives.append(and_(*same, column < value if descending else column > value))
+    return or_(*alternatives)
+
+
+def _to_json_value(value: CursorValue) -> object:
+    return {"t": value.astimezone(UTC).isoformat()} if isinstance(value, datetime) else value
+
+
+def _from_json_value(value: object) -> CursorValue:
+    return datetime.fromisoformat(value["t"]) if isinstance(value, dict) else value  # type: ignore[return-value]

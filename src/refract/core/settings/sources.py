@@ -1,0 +1,95 @@
+"""Where settings come from: the environment, secrets in files, and what other programs put under our prefix."""
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic_settings import BaseSettings, EnvSettingsSource
+
+from refract.core.errors import ConfigurationError
+
+PREFIX = "REFRACT_"
+FILE_SUFFIX = "_FILE"
+NON_SETTING_VARIABLES = frozenset({"REFRACT_ENV_FILE"})
+"""Variables that are ours and no settings."""
+_SERVICE_LINK = re.compile(r"REFRACT_(.*_)?(SERVICE|PORT)_.*")
+_LINKED_PORT = re.compile(r"(tcp|udp|sctp)://")
+
+
+class RefractEnvSource(EnvSettingsSource):
+    """The environment, with secrets read from the files that `…_FILE` names and without the links of container platforms."""
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        found = dict(super()._load_env_vars())
+        if _LINKED_PORT.match(found.get("refract_port") or ""):
+            del found["refract_port"]
+        for field in list_secret_fields(self.settings_cls):
+            variable = f"{PREFIX}{field.upper()}"
+            name = f"{variable}{FILE_SUFFIX}".lower()
+            if file := found.pop(name, None):
+                if found.get(variable.lower()) is not None:
+                    raise ConfigurationError(problem=f"{variable} and {variable}{FILE_SUFFIX} are both set.", remedy="Keep one of them.")
+                found[variable.lower()] = _read_secret(f"{variable}{FILE_SUFFIX}", Path(file))
+        return found
+
+
+def list_secret_fields(settings: type[BaseSettings]) -> list[str]:
+    """List the settings that hold a secret, or a URL with one in it."""
+    return [
+        name
+        for name, field in settings.model_fields.items()
+        if "SecretStr" in str(field.annotation) or name in ("database_url", "redis_url")
+    ]
+
+
+def _read_secret(variable: str, path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigurationError(
+            problem=f"{variable} {path} cannot be read ({getattr(exc, 'strerror', None) or 'it is not text'}).",
+            remedy="Give this user the right to read it, or name another file.",
+        ) from exc
+
+
+def is_service_link(name: str, value: str) -> bool:
+    """Whether a container platform set this variable for a service that is called `refract` or `refract-…`."""
+    return bool(_SERVICE_LINK.fullmatch(name)) or (name.endswith("_PORT") and bool(_LINKED_PORT.match(value)))
+
+
+def find_unknown_variables(settings: type[BaseSettings], environment: Mapping[str, str]) -> list[tuple[str, str | None]]:
+    """List variables under our prefix that are no settings, each with the nearest that is one. Pure."""
+    known = {f"{PREFIX}{name.upper()}" for name in settings.model_fields} | NON_SETTING_VARIABLES
+    known |= {f"{PREFIX}{name.upper()}{FILE_SUFFIX}" for name in list_secret_fields(settings)}
+    nested = tuple(f"{name}__" for name in known)
+    found = []
+    for name, value in sorted(environment.items()):
+        plain = name.upper()
+        if not plain.startswith(PREFIX) or plain in known or plain.startswith((f"{PREFIX}TEST_", *nested)) or is_service_link(plain, value):
+            continue
+        near = difflib.get_close_matches(plain, sorted(known), 1, cutoff=0.6)
+        found.append((name, near[0] if near else None))
+    return found
+
+
+def describe_unknown_variable(name: str, nearest: str | None) -> str:
+    return f"{name} is no setting." + (f" Did you mean {nearest}?" if nearest else "")
+
+
+def find_setting_source(field: str, given: Mapping[str, Any], file: Mapping[str, Any]) -> str:
+    """Say where the value of a setting comes from: an option, a variable, the settings file or the default."""
+    variable = f"{PREFIX}{field.upper()}"
+    if given.get(field) is not None:
+        return f"--{field.replace('_', '-')}"
+    names = {name.upper(): name for name, value in os.environ.items() if not is_service_link(name.upper(), value)}
+    for candidate in (variable, f"{variable}{FILE_SUFFIX}"):
+        if candidate in names:
+            return names[candidate]
+    if any(name.startswith(f"{variable}__") for name in names):
+        return f"{variable}__…"
+    if field in file:
+        return "REFRACT_SETTINGS_FILE"
+    return "default"

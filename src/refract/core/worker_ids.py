@@ -1,0 +1,164 @@
+"""Worker ids, leased in the database so that two processes can never share one.
+
+A lease is a reservation of *id time*: the holder may give ids up to `reserved_until_ms`, and whoever takes the
+worker id next begins behind it. So nothing depends on the clocks of two machines agreeing.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+from sqlalchemy import CursorResult, SmallInteger, String, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Mapped, mapped_column
+
+from refract.core.clock import Clock
+from refract.core.db.session import Database, WriteSession
+from refract.core.db.types import Model
+from refract.core.error_throttle import ErrorThrottle
+from refract.core.errors import Unavailable
+from refract.core.ids import SNOWFLAKE_EPOCH_MS, WORKER_COUNT, SnowflakeGenerator, WorkerIdLost
+
+RESERVE_MS = 60_000
+RENEW_INTERVAL = 15.0
+_MAX_ATTEMPTS = 8
+
+
+class WorkerId(Model):
+    """Who may give ids under this number, and up to which millisecond."""
+
+    __tablename__ = "worker_ids"
+
+    worker: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    holder: Mapped[str] = mapped_column(String(32))
+    reserved_until_ms: Mapped[int]
+
+
+class NoWorkerIdFree(Unavailable):
+    """All 1,024 worker ids are in use: stop some processes, or wait a minute for the ids of stopped ones."""
+
+
+class WorkerIdLease:
+    """A worker id that is ours for as long as it is renewed."""
+
+    def __init__(self, db: Database, clock: Clock, worker: int, holder: str, reserved_until_ms: int, floor_ms: int) -> None:
+        self._db = db
+        self._clock = clock
+        self._worker = worker
+        self._holder = holder
+        self._reserved_until_ms = reserved_until_ms
+        self.ids = SnowflakeGenerator(worker, clock, floor_ms=floor_ms, can_issue=lambda: _now_ms(clock) <= self._reserved_until_ms)
+
+    async def renew(self) -> bool:
+        """Reserve further ahead; False when somebody else has taken the worker id."""
+        target = max(_now_ms(self._clock), self.ids.last_ms) + RESERVE_MS
+        return await self._set_reservation(target)
+
+    async def release(self) -> None:
+        """Hand back what was reserved and not used."""
+        await self._set_reservation(self.ids.last_ms)
+
+    async def _set_reservation(self, target_ms: int) -> bool:
+        mine = update(WorkerId).where(WorkerId.worker == self._worker, WorkerId.holder == self._holder)
+        async with self._db.write() as session:
+            result = await session.execute(mine.values(reserved_until_ms=target_ms))
+        kept = isinstance(result, CursorResult) and result.rowcount == 1
+        self._reserved_until_ms = target_ms if kept else 0
+        return kept
+
+
+async def claim_worker_id(db: Database, clock: Clock) -> WorkerIdLease:
+    """Reserve a worker id that nobody holds, at random so that a crowd does not fight for the first."""
+    holder = secrets.token_hex(16)
+    for _ in range(_MAX_ATTEMPTS):
+        now = _now_ms(clock)
+        async with db.read() as session:
+            rows = {row.worker: row.reserved_until_ms for row in await session.scalars(select(WorkerId))}
+        free = [worker for worker in range(WORKER_COUNT) if rows.get(worker, -1) < now]
+        if not free:
+            break
+        worker = secrets.choice(free)
+        target = now + RESERVE_MS
+        with contextlib.suppress(IntegrityError):  # another process inserted the row first: try another
+            async with db.write() as session:
+                if await _claim_row(session, worker, holder, rows.get(worker), target):
+                    return WorkerIdLease(db, clock, worker, holder, target, floor_ms=rows.get(worker, 0))
+    raise NoWorkerIdFree
+
+
+async def _claim_row(session: WriteSession, worker: int, holder: str, seen_ms: int | None, target_ms: int) -> bool:
+    if seen_ms is None:
+        session.add(WorkerId(worker=worker, holder=holder, reserved_until_ms=target_ms))
+        await session.flush()
+        return True
+    unchanged = update(WorkerId).where(WorkerId.worker == worker, WorkerId.reserved_until_ms == seen_ms)
+    result = await session.execute(unchanged.values(holder=holder, reserved_until_ms=target_ms))
+    return isinstance(result, CursorResult) and result.rowcount == 1
+
+
+class LeasedIds:
+    """Ids under whichever worker id is ours at the moment; none while none is."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._lease: WorkerIdLease | None = None
+
+    def next_id(self) -> int:
+        return self.next_ids(1)[0]
+
+    def next_ids(self, count: int) -> list[int]:
+        if self._lease is None:
+            raise WorkerIdLost
+        return self._lease.ids.next_ids(count)
+
+    async def renew(self) -> None:
+        """Keep the worker id, or take another when it was lost."""
+        if self._lease is None or not await self._lease.renew():
+            self._lease = await claim_worker_id(self._db, self._clock)
+
+    async def release(self) -> None:
+        if self._lease is not None:
+            await self._lease.release()
+            self._lease = None
+
+
+@asynccontextmanager
+async def lease_ids(db: Database, clock: Clock, *, patient: bool = False) -> AsyncIterator[LeasedIds]:
+    """Ids for as long as the block runs, renewed in the background. The patient begin even while the database is away."""
+    ids = LeasedIds(db, clock)
+    try:
+        await ids.renew()
+    except Unavailable:
+        if not patient:
+            raise
+    renewing = asyncio.create_task(_keep_renewing(ids), name="renew-worker-id")
+    try:
+        yield ids
+    finally:
+        renewing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await renewing
+        with contextlib.suppress(Unavailable):  # the reservation runs out by itself
+            await ids.release()
+
+
+async def _keep_renewing(ids: LeasedIds) -> None:
+    errors = ErrorThrottle(structlog.get_logger("refract.ids"), "worker_id_not_renewed")
+    pause = RENEW_INTERVAL
+    while True:
+        await asyncio.sleep(pause)
+        try:
+            await ids.renew()
+            errors.clear()
+            pause = RENEW_INTERVAL
+        except Unavailable as exc:
+            pause = 1.0
+            errors.report(exc)
+
+
+def _now_ms(clock: Clock) -> int:
+    return clock.now_ns() // 1_000_000 - SNOWFLAKE_EPOCH_MS

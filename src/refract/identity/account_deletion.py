@@ -1,0 +1,143 @@
+"""Everything that is mine, to take along; and an account that ends."""
+
+import json
+import secrets
+from collections.abc import AsyncGenerator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import delete, func, select, update
+
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.runtime import Runtime
+from refract.identity import audit, keys, sessions, tombstones
+from refract.identity.errors import LastAdministrator
+from refract.identity.models import ApiKey, AuditEntry, BrowserSession, SigninLink, User, UserRole, UserStatus
+from refract.identity.payloads import FinishAccountDeletion
+from refract.identity.personal_data import AccountDeletion, PersonalDataHook
+from refract.identity.revocation_log import DELETED_ACTION
+from refract.identity.schemas import KeyOut, Me, SessionOut
+from refract.jobs.models import MAINTENANCE_SHARE
+from refract.jobs.queue import enqueue
+from refract.web.models import StoredResponse
+
+DELETED_ISSUER = "deleted"
+EXPORT_BATCH_SIZE = 200
+"""Rows of one piece of the export."""
+REPEAT_ERASURE_AFTER = timedelta(minutes=2)
+"""When it is looked again. No request takes so long, so what had begun before the deletion has ended by then."""
+
+
+async def delete_account(
+    session: WriteSession, rt: Runtime, deletion: AccountDeletion, hooks: Sequence[PersonalDataHook], *, by: User
+) -> None:
+    """End an account: the row stays without anything of the person, the features part with the rest, and nobody can come back as them."""
+    user = await session.get_one(User, deletion.user.id, with_for_update=True)
+    await require_other_administrator(session, user)
+    await _erase_data(session, rt, deletion, hooks)
+    await tombstones.add_tombstone(session, rt, user)
+    _anonymize(user)
+    await session.flush()
+    heir = str(deletion.heir.id) if deletion.heir else None
+    await audit.record_event(session, rt, DELETED_ACTION, actor=by, target=str(user.id), detail=heir)
+    await enqueue(
+        session, rt, FinishAccountDeletion(user_id=user.id), run_at=rt.clock.now() + REPEAT_ERASURE_AFTER, share=MAINTENANCE_SHARE
+    )
+
+
+async def delete_restored_account(
+    session: WriteSession, rt: Runtime, user_id: int, hooks: Sequence[PersonalDataHook], *, heir_id: int | None, bar: bool
+) -> bool:
+    """Delete an account that a restored backup brought back, and `bar` its person. Return False if the backup does not hold it."""
+    user = await session.get(User, user_id, with_for_update=True)
+    if user is None or user.status == UserStatus.DELETED:
+        return False
+    heir = await session.get(User, heir_id) if heir_id is not None else None
+    await _erase_data(session, rt, AccountDeletion(user, heir), hooks)
+    if bar:
+        await tombstones.add_tombstone(session, rt, user)
+    _anonymize(user)
+    await session.flush()
+    await audit.record_event(session, rt, DELETED_ACTION, target=str(user_id), detail=str(heir_id) if heir else None)
+    return True
+
+
+async def repeat_erasure(session: WriteSession, rt: Runtime, user_id: int, hooks: Sequence[PersonalDataHook]) -> None:
+    """Remove what a request wrote that had been let in just before the account was deleted."""
+    user = await session.get(User, user_id, with_for_update=True)
+    if user is not None and user.status == UserStatus.DELETED:
+        await _erase_data(session, rt, AccountDeletion(user), hooks)
+
+
+async def _erase_data(session: WriteSession, rt: Runtime, deletion: AccountDeletion, hooks: Sequence[PersonalDataHook]) -> None:
+    """Everything but the row itself."""
+    user_id = deletion.user.id
+    for part in hooks:
+        await part.erase(session, rt, deletion)
+    for model in (ApiKey, BrowserSession, SigninLink):
+        await session.execute(delete(model).where(model.user_id == user_id))
+    await session.execute(delete(StoredResponse).where(StoredResponse.actor == f"user:{user_id}"))
+    theirs = (AuditEntry.actor_id == user_id, AuditEntry.action != DELETED_ACTION)
+    mine = update(AuditEntry).where(*theirs).values(target=None, detail=None)
+    await session.execute(mine.execution_options(synchronize_session=False))
+
+
+def _anonymize(user: User) -> None:
+    """A pseudonym that is derived from nothing: even who knows the subject cannot find the row."""
+    user.issuer, user.subject = DELETED_ISSUER, secrets.token_hex(16)
+    user.email = user.email_folded = user.display_name = ""
+    user.email_verified = False
+    user.nickname = user.avatar_url = user.bio = None
+    user.preferences = {}
+    user.role, user.status = UserRole.USER, UserStatus.DELETED
+
+
+async def require_other_administrator(session: WriteSession, user: User) -> None:
+    """Somebody must be left who can let others in."""
+    if user.role != UserRole.ADMIN or user.status != UserStatus.ACTIVE:
+        return
+    admins = select(User.id).where(User.role == UserRole.ADMIN, User.status == UserStatus.ACTIVE).order_by(User.id).with_for_update()
+    if list(await session.scalars(admins)) == [user.id]:
+        raise LastAdministrator
+
+
+async def export_account(rt: Runtime, user: User, hooks: Sequence[PersonalDataHook]) -> AsyncGenerator[str, None]:
+    """One JSON document, piece by piece: me, then a list for every part."""
+    await audit.record_export(rt, "account", by=user.id)
+    async with rt.db.read() as session:
+        head = await _build_profile(session, rt, user)
+    yield json.dumps(head, ensure_ascii=False, indent=1)[:-2]
+    for name, export in [(part.name, part.export) for part in hooks if part.export is not None]:
+        yield f',\n "{name}": ['
+        between = "\n"
+        async for row in export(rt, user):
+            yield f"{between}{json.dumps(row, ensure_ascii=False, default=str)}"
+            between = ",\n"
+        yield "\n ]"
+    yield "\n}\n"
+
+
+async def _build_profile(session: ReadSession, rt: Runtime, user: User) -> dict[str, Any]:
+    fresh = await session.get_one(User, user.id)
+    mine = await keys.list_keys(session, user, include_revoked=True)
+    browsers = await sessions.list_sessions(session, rt, user)
+    written = select(AuditEntry).where(AuditEntry.actor_id == user.id).order_by(AuditEntry.at.desc(), AuditEntry.id.desc()).limit(10_000)
+    lines = list(await session.scalars(written))
+    account = {"issuer": fresh.issuer, "subject": fresh.subject, "created_at": _format_time(fresh.created_at)}
+    return {
+        "exported_at": _format_time(rt.clock.now()),
+        "me": Me.model_validate(fresh).model_dump(mode="json") | account | {"email_verified": fresh.email_verified},
+        "keys": [KeyOut.from_key(key, rt.clock.now()).model_dump(mode="json") for key in mine],
+        "sessions": [SessionOut.model_validate(one).model_dump(mode="json") for one in browsers],
+        "audit": [{"at": _format_time(line.at), "action": line.action, "target": line.target, "detail": line.detail} for line in lines],
+    }
+
+
+def _format_time(at: Any) -> str:
+    return str(at.isoformat()).replace("+00:00", "Z")
+
+
+async def count_administrators(session: ReadSession) -> int:
+    """How many can act."""
+    active = select(func.count()).select_from(User).where(User.role == UserRole.ADMIN, User.status == UserStatus.ACTIVE)
+    return await session.scalar(active) or 0

@@ -1,0 +1,137 @@
+"""Who is asking, by what a request carries. For every door, also those without the web framework."""
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from refract.core.runtime import Runtime
+from refract.identity.errors import BadCredentials, OriginUnproven
+from refract.identity.key_usage import KeyUsageTracker
+from refract.identity.keys import SHOWN_PREFIX_LENGTH, ParentKey, find_key, is_key_shaped
+from refract.identity.models import BrowserSession, Scope, User, UserRole
+from refract.identity.sessions import LAST_SEEN_INTERVAL, extend_session, find_session
+from refract.web import csrf
+from refract.web.networks import client_network_text
+
+ALL_SCOPES = frozenset(Scope)
+SESSION_COOKIE = "refract"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A person, and the rights that came with this request."""
+
+    user: User
+    scopes: frozenset[Scope]
+    key_id: int | None = None
+    session: BrowserSession | None = None
+
+    @property
+    def parent_key(self) -> ParentKey | None:
+        """Return the key that asks, which bounds the keys it makes; None where a person asks."""
+        return ParentKey(self.key_id, self.scopes) if self.key_id is not None else None
+
+    @property
+    def is_admin(self) -> bool:
+        return self.user.role == UserRole.ADMIN and Scope.ADMIN in self.scopes
+
+
+def get_session_cookie_name(rt: Runtime) -> str:
+    """`__Host-` makes browsers insist on Secure, on this host alone; it cannot be used on plain http."""
+    return f"__Host-{SESSION_COOKIE}" if rt.settings.https else SESSION_COOKIE
+
+
+def set_session_cookie(response: Response, rt: Runtime, token: str) -> None:
+    response.set_cookie(
+        get_session_cookie_name(rt),
+        token,
+        max_age=rt.settings.session_days * 86_400,
+        path="/",
+        secure=rt.settings.https,
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def clear_session_cookie(response: Response, rt: Runtime) -> None:
+    response.delete_cookie(get_session_cookie_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+
+
+def get_session_token(request: Request, rt: Runtime) -> str | None:
+    return request.cookies.get(get_session_cookie_name(rt))
+
+
+async def authenticate(request: Request, rt: Runtime) -> Caller | None:
+    """The person behind a key, a token or a cookie; None for a stranger. A wrong key is an error, a stale cookie is not."""
+    key, token = request.headers.get("x-api-key"), _get_bearer_token(request)
+    if key is None and token is not None and rt.settings.issuers and token.count(".") == 2:
+        actor: Caller | None = await _authenticate_token(request, rt, token)
+    elif (given := key or token) is not None:
+        actor = await _authenticate_key(request, rt, given)
+    else:
+        actor = await _authenticate_cookie(request, rt)
+    if actor is not None:
+        request.state.actor = _format_actor(actor.user)
+    return actor
+
+
+def _format_actor(user: User) -> str:
+    """Whose stored answers a request may repeat."""
+    return f"user:{user.id}"
+
+
+def _get_bearer_token(request: Request) -> str | None:
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    return value.strip() if scheme.lower() == "bearer" else None
+
+
+async def _authenticate_key(request: Request, rt: Runtime, clear: str) -> Caller:
+    usage: KeyUsageTracker = request.app.state.key_usage
+    async with rt.db.read() as session:
+        found = await find_key(session, clear, rt.clock.now())
+    if found is None:
+        usage.count_refusal(clear[:SHOWN_PREFIX_LENGTH] if is_key_shaped(clear) else "", client_network_text(request, rt) or "")
+        raise BadCredentials
+    key, user = found
+    request.scope["state"]["rate_headers"] = usage.count_key(key.id, client_network_text(request, rt))
+    return Caller(user, frozenset(Scope(scope) for scope in key.scopes), key_id=key.id)
+
+
+async def _authenticate_token(request: Request, rt: Runtime, token: str) -> Caller:
+    """A token stands for the person, with the rights they have in a browser but for those over the account itself.
+
+    It counts against their own limit.
+    """
+    from refract.identity.oidc.accounts import user_from_bearer_token  # noqa: PLC0415 - only where an issuer is configured
+
+    usage: KeyUsageTracker = request.app.state.key_usage
+    user = await user_from_bearer_token(rt, token)
+    if user is None:
+        usage.count_refusal("", client_network_text(request, rt) or "")
+        raise BadCredentials
+    request.scope["state"]["rate_headers"] = usage.count_user(user.id)
+    return Caller(user, _get_scopes(user) - {Scope.ACCOUNT})
+
+
+def _get_scopes(user: User) -> frozenset[Scope]:
+    return ALL_SCOPES if user.role == UserRole.ADMIN else ALL_SCOPES - {Scope.ADMIN}
+
+
+async def _authenticate_cookie(request: Request, rt: Runtime) -> Caller | None:
+    token = get_session_token(request, rt)
+    if token is None:
+        return None
+    async with rt.db.read() as session:
+        found = await find_session(session, rt, token)
+    if found is None:
+        return None
+    seen, user = found
+    # Before the form is read, which may be larger for known people, and the first write, which may claim an Idempotency-Key.
+    request.state.actor = _format_actor(user)
+    if request.method not in csrf.SAFE_METHODS and not await csrf.is_valid(rt, request, token):
+        raise OriginUnproven
+    if rt.clock.now() - seen.last_seen_at > LAST_SEEN_INTERVAL and rt.settings.role != "redirect":  # which may only read
+        async with rt.db.write() as writing:
+            await extend_session(writing, rt, user, seen)
+    return Caller(user, _get_scopes(user), session=seen)

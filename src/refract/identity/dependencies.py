@@ -1,0 +1,144 @@
+"""Who is asking: the dependencies that every protected endpoint names."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from refract.core.runtime import Runtime
+from refract.identity.authentication import SESSION_COOKIE, Caller, authenticate
+from refract.identity.errors import (
+    AdministratorsOnly,
+    BadCredentials,
+    KeyExpired,
+    MissingScope,
+    OriginUnproven,
+    SignInNeeded,
+)
+from refract.identity.models import Scope, UserRole
+from refract.identity.personal_data import PersonalDataHook
+from refract.limits.errors import RateLimited
+from refract.web import csrf
+from refract.web.dependencies import Rt
+from refract.web.openapi import Errors, Guard
+
+
+async def identify_caller(request: Request, rt: Rt) -> Caller | None:
+    """Return the person behind a key or a cookie; None for a stranger. A wrong key is an error, a stale cookie is not.
+
+    One request is asked once, however many dependencies and attempts want to know.
+    """
+    known: dict[str, Any] = request.scope["state"]
+    if _CALLER not in known:
+        known[_CALLER] = await authenticate(request, rt)
+    actor: Caller | None = known[_CALLER]
+    return actor
+
+
+_CALLER = "caller"
+OptionalCaller = Annotated[Caller | None, Depends(identify_caller)]
+
+
+def _require_scope(scope: Scope, actor: Caller | None) -> Caller:
+    if actor is None:
+        raise SignInNeeded
+    if scope not in actor.scopes:
+        raise MissingScope(scope=scope)
+    return actor
+
+
+async def _require_read(actor: OptionalCaller) -> Caller:
+    return _require_scope(Scope.READ, actor)
+
+
+async def _allow_anonymous_read(actor: OptionalCaller) -> Caller | None:
+    return None if actor is None else _require_scope(Scope.READ, actor)
+
+
+async def _require_write(actor: OptionalCaller) -> Caller:
+    return _require_scope(Scope.WRITE, actor)
+
+
+async def _require_account(actor: OptionalCaller) -> Caller:
+    return _require_scope(Scope.ACCOUNT, actor)
+
+
+async def _require_admin(actor: OptionalCaller) -> Caller:
+    if actor is not None and actor.user.role != UserRole.ADMIN:
+        raise AdministratorsOnly
+    return _require_scope(Scope.ADMIN, actor)
+
+
+_REQUIRED_SCOPES: dict[Callable[..., Any], Scope] = {
+    _require_read: Scope.READ,
+    _require_write: Scope.WRITE,
+    _require_admin: Scope.ADMIN,
+    _require_account: Scope.ACCOUNT,
+}
+_GUARDS = (*_REQUIRED_SCOPES, _allow_anonymous_read)
+
+
+async def authorize_before_body(request: Request, rt: Runtime, calls: Collection[Callable[..., Any]]) -> bool:
+    """Refuse a caller by headers alone, for an endpoint with these dependencies; return whether it is a known person."""
+    if identify_caller not in calls:
+        return False
+    actor = await identify_caller(request, rt)
+    for guard in _GUARDS:
+        if guard in calls:
+            await guard(actor)
+    return actor is not None
+
+
+_API_KEY = (
+    "An API key, made in the settings, with the scopes it was given: `read`, `write`, `admin`, or `account` "
+    "(manage keys and sessions, delete the account), which no other scope implies."
+)
+_BEARER = "The same API key as a Bearer token; or a provider's access token, which has every scope of its person but `account`."
+SECURITY_SCHEMES = {
+    "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": _API_KEY},
+    "bearer": {"type": "http", "scheme": "bearer", "description": _BEARER},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": SESSION_COOKIE,
+        "description": "The cookie of a signed-in browser (`__Host-refract` on https). Changes need an Origin of ours or X-CSRF-Token too.",
+    },
+}
+
+
+GUARD_ERRORS: Errors = (SignInNeeded, BadCredentials, KeyExpired, MissingScope, AdministratorsOnly, OriginUnproven, RateLimited)
+"""Errors that follow from asking who somebody is; no endpoint names them."""
+
+
+def find_guard(calls: Iterable[Callable[..., Any]], method: str) -> Guard | None:
+    """What the dependencies of an endpoint ask of its caller, for the OpenAPI document."""
+    asked = set(calls)
+    if identify_caller not in asked:
+        return None
+    scope = next((scope for call, scope in _REQUIRED_SCOPES.items() if call in asked), None)
+    errors = [BadCredentials, KeyExpired, RateLimited]
+    if scope is not None:
+        errors += [SignInNeeded, MissingScope]
+    if scope is Scope.ADMIN:
+        errors.append(AdministratorsOnly)
+    if method not in csrf.SAFE_METHODS:
+        errors.append(OriginUnproven)
+    return Guard(scope, optional=scope is None, errors=tuple(errors))
+
+
+OptionalReadCaller = Annotated[Caller | None, Depends(_allow_anonymous_read)]
+"""Strangers are welcome too; but a key that may not read sees nothing of its person's."""
+ReadCaller = Annotated[Caller, Depends(_require_read)]
+WriteCaller = Annotated[Caller, Depends(_require_write)]
+AdminCaller = Annotated[Caller, Depends(_require_admin)]
+AccountCaller = Annotated[Caller, Depends(_require_account)]
+"""Somebody in a browser, or a key with the scope `account`."""
+
+
+def _get_personal_data_hooks(request: Request) -> Sequence[PersonalDataHook]:
+    parts: Sequence[PersonalDataHook] = request.app.state.parts
+    return parts
+
+
+PersonalDataHooks = Annotated[Sequence[PersonalDataHook], Depends(_get_personal_data_hooks)]
+"""What the features above keep of a person, as `app` gathered it."""

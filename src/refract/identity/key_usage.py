@@ -1,0 +1,137 @@
+"""How much each API key is used: counted in memory, written in batches, limited by the hour.
+
+The limit is kept per process and squared with Redis, or with the database, once a second, so several processes together may let
+through what they answer within that second before they know of each other.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter
+from datetime import datetime
+
+import structlog
+
+from refract.core.db.session import WriteSession
+from refract.core.error_throttle import ErrorThrottle
+from refract.core.errors import Unavailable
+from refract.core.redis import RedisAway, create_redis
+from refract.core.runtime import Runtime
+from refract.identity import audit
+from refract.identity.keys import KeyUsageRecord, record_key_usage
+from refract.limits.buckets import MemoryBuckets
+from refract.limits.errors import RateLimited
+from refract.limits.redis import take_shared
+from refract.limits.service import charge_up_to
+
+FLUSH_INTERVAL = 1.0
+_KEY, _USER = "key:", "bearer:"
+MAX_REFUSALS = 1_000
+"""Different refusals kept apart until the next flush."""
+MAX_LISTED_REFUSALS = 10
+"""Different refusals that one line of the audit log names."""
+RefusedCredential = tuple[str, str]
+
+
+class KeyUsageTracker:
+    """The tally of one process."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self._rt = rt
+        self._redis = rt.singleton(create_redis)
+        self._per_hour = rt.settings.key_requests_per_hour
+        size = self._per_hour or 1
+        self._buckets = MemoryBuckets(size=size, per_second=size / 3600)
+        self._used: Counter[str] = Counter()
+        self._last: dict[str, datetime] = {}
+        self._networks: dict[int, str] = {}
+        self._refused: Counter[RefusedCredential] = Counter()
+
+    def count_key(self, key_id: int, network: str | None = None) -> list[tuple[bytes, bytes]]:
+        """Note one request; the answer is the RateLimit headers. Too many raise `RateLimited`."""
+        if network is not None:
+            self._networks[key_id] = network
+        return self._count(f"{_KEY}{key_id}", "an hour for each key")
+
+    def count_user(self, user_id: int) -> list[tuple[bytes, bytes]]:
+        """The same for a provider's token: its person has one limit, however many tokens they bring."""
+        return self._count(f"{_USER}{user_id}", "an hour for each person's tokens")
+
+    def _count(self, name: str, per: str) -> list[tuple[bytes, bytes]]:
+        self._used[name] += 1
+        self._last[name] = self._rt.clock.now()
+        if self._per_hour is None:
+            return []
+        left = self._buckets.take(name, self._rt.clock.monotonic())
+        if left < 0:
+            self._used[name] -= 1
+            raise RateLimited(limit=self._per_hour, per=per, retry_after=self._buckets.retry_after(left))
+        reset = int((self._per_hour - left) * 3600 / self._per_hour)
+        return [
+            (b"ratelimit-limit", str(self._per_hour).encode()),
+            (b"ratelimit-remaining", str(int(left)).encode()),
+            (b"ratelimit-reset", str(reset).encode()),
+        ]
+
+    def count_refusal(self, key_prefix: str, network: str) -> None:
+        """Note a credential that opens nothing. The audit log gets a line per flush, not per attempt.
+
+        `key_prefix` is what a key's owner sees of it, empty for anything that is not a key; `network` is anonymised.
+        """
+        found = (key_prefix, network)
+        self._refused[found if found in self._refused or len(self._refused) < MAX_REFUSALS else ("", "")] += 1
+
+    async def flush(self) -> None:
+        """Write the tally and learn what the other processes have used."""
+        used, self._used = self._used, Counter()
+        refused, self._refused = self._refused, Counter()
+        if not used and not refused:
+            return
+        try:
+            async with self._rt.db.write() as session:
+                keys = {int(name.removeprefix(_KEY)): name for name, count in used.items() if count and name.startswith(_KEY)}
+                await record_key_usage(
+                    session,
+                    {key_id: KeyUsageRecord(used[name], self._last[name], self._networks.get(key_id)) for key_id, name in keys.items()},
+                )
+                if refused:
+                    prefix = next((prefix for (prefix, _), _ in refused.most_common() if prefix), None)
+                    await audit.record_event(session, self._rt, "credentials.refused", target=prefix, detail=_format_refusals(refused))
+                for name, count in sorted(used.items()):
+                    if self._per_hour is not None and count:
+                        await self._sync_bucket(session, name, count, self._per_hour)
+        except Unavailable:
+            self._used.update(used)
+            self._refused.update(refused)
+            raise
+
+    async def _sync_bucket(self, session: WriteSession, name: str, count: int, per_hour: int) -> None:
+        self._buckets.set(
+            name, await self._take_shared_tokens(session, name, count, per_hour) - self._used[name], self._rt.clock.monotonic()
+        )
+
+    async def _take_shared_tokens(self, session: WriteSession, name: str, count: int, per_hour: int) -> float:
+        """What all processes have left of an hour of a key or a person, by Redis if there is one and by the database otherwise."""
+        if self._redis is not None:
+            with contextlib.suppress(RedisAway):
+                size = float(per_hour)
+                return (await take_shared(self._redis, name, count, size=size, per_second=size / 3600))[1]
+        return (await charge_up_to(session, name, count, per_hour=per_hour, now=self._rt.clock.now()))[1]
+
+    async def run(self) -> None:
+        """Flush for as long as the process runs."""
+        errors = ErrorThrottle(structlog.get_logger("refract.keys"), "key_usage_waits")
+        while True:
+            await asyncio.sleep(FLUSH_INTERVAL)
+            try:
+                await self.flush()
+                errors.clear()
+            except Unavailable as exc:
+                errors.report(exc)
+
+
+def _format_refusals(refused: Counter[RefusedCredential]) -> str:
+    """Say how many attempts there were, with which keys and from where."""
+    told = refused.most_common(MAX_LISTED_REFUSALS)
+    lines = [f"{prefix or 'no key'} from {network or 'elsewhere'}: {count}" for (prefix, network), count in told]
+    rest = refused.total() - sum(count for _, count in told)
+    return f"{refused.total()} attempts: {'; '.join([*lines, *([f'others: {rest}'] if rest else [])])}"

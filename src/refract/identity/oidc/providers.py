@@ -1,0 +1,233 @@
+"""A provider's own account of itself: discovery and keys, refreshed hourly, the last good ones kept for a day.
+
+The operator names the issuer, so it may live on an intranet: this client goes where it is told, but never waits long, reads much or
+follows a redirect. What was read is kept in the database too, so that a process that starts while the provider is away can go on.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import httpx
+import structlog
+from pydantic import BaseModel, ValidationError, field_validator
+from sqlalchemy import delete
+
+from refract import __version__
+from refract.core.errors import Unavailable
+from refract.core.runtime import Runtime
+from refract.core.settings.issuers import Issuer, is_safe_url
+from refract.identity.errors import IssuerUnavailable
+from refract.identity.models import IssuerDocuments
+from refract.identity.oidc import tokens
+
+REFRESH_AFTER = timedelta(hours=1)
+MAX_STALENESS = timedelta(hours=24)
+REQUEST_TIMEOUT = 5.0
+RETRY_INTERVAL = 30.0
+UNKNOWN_KEY_INTERVAL = 60.0
+"""A token with a key id that we do not know may mean new keys; a flood of such tokens must not become a flood of questions."""
+MAX_RESPONSE_BYTES = 512 * 1024
+MAX_KEYS = 100
+
+
+class DocumentRefused(Exception):
+    """What the provider answered cannot be used; the message says why, for the log."""
+
+
+class DiscoveryDocument(BaseModel):
+    """The members of the discovery document that we use."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    userinfo_endpoint: str | None = None
+    end_session_endpoint: str | None = None
+    authorization_response_iss_parameter_supported: bool = False
+    token_endpoint_auth_methods_supported: list[str] = ["client_secret_basic"]  # the standard's own default
+
+    @field_validator("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint", "end_session_endpoint")
+    @classmethod
+    def _check_url(cls, value: str | None) -> str | None:
+        if value is not None and not is_safe_url(value):
+            problem = "an address of the provider is not https"
+            raise ValueError(problem)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderMetadata:
+    """What a provider said, and when."""
+
+    discovery: DiscoveryDocument
+    keys: tuple[Mapping[str, Any], ...]
+    fetched_at: datetime
+
+
+class OidcProvider:
+    """One issuer, as this process knows it."""
+
+    def __init__(self, rt: Runtime, name: str, issuer: Issuer) -> None:
+        self.name = name
+        self.issuer = issuer
+        self._rt = rt
+        self._metadata: ProviderMetadata | None = None
+        self._refresh_lock = asyncio.Lock()
+        self._retry_at = 0.0
+        self._unknown_key_at = 0.0
+        self._refresh_task: asyncio.Task[None] | None = None
+        self._client: httpx.AsyncClient | None = None
+        self._log = structlog.get_logger("refract.oidc")
+
+    async def close(self) -> None:
+        if self._refresh_task is not None:
+            self._refresh_task.cancel()
+            await asyncio.gather(self._refresh_task, return_exceptions=True)
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def get_metadata(self) -> ProviderMetadata:
+        """Fresh ones at once; older ones at once too, while new ones are asked for; `IssuerUnavailable` when there are none."""
+        now = self._rt.clock.now()
+        known = self._metadata or await self._load_stored()
+        if known is None or now - known.fetched_at >= MAX_STALENESS:
+            return await self._refresh(known)
+        if now - known.fetched_at >= REFRESH_AFTER and (self._refresh_task is None or self._refresh_task.done()):
+            # In a context of its own: a request's transaction must not take this along.
+            self._refresh_task = asyncio.create_task(self._refresh_quietly(known), context=contextvars.Context())
+        return known
+
+    async def find_signing_key(self, token: tokens.UnverifiedToken, algorithm: str) -> Mapping[str, Any]:
+        """The key that may have signed a token. A key id that is news is asked for, though not more than once a minute."""
+        facts = await self.get_metadata()
+        key = tokens.select_key(facts.keys, token.key_id, algorithm)
+        if key is None and self._rt.clock.monotonic() >= self._unknown_key_at:
+            self._unknown_key_at = self._rt.clock.monotonic() + UNKNOWN_KEY_INTERVAL
+            try:
+                refreshed = await asyncio.create_task(self._refresh(facts), context=contextvars.Context())
+            except IssuerUnavailable:
+                refreshed = facts
+            key = tokens.select_key(refreshed.keys, token.key_id, algorithm)
+        if key is None:
+            raise tokens.TokenRefused("no published key fits")
+        return key
+
+    async def request_json(self, method: str, url: str, **options: Any) -> Any:
+        """One question to the provider, answered in JSON within a few seconds, or `DocumentRefused`."""
+        if self._client is None:
+            self._client = httpx.AsyncClient(
+                trust_env=False,
+                follow_redirects=False,
+                verify=ssl.create_default_context(),
+                headers={"User-Agent": f"Refract/{__version__}", "Accept": "application/json"},
+            )
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT), self._client.stream(method, url, timeout=REQUEST_TIMEOUT, **options) as answer:
+                body = bytearray()
+                async for piece in answer.aiter_bytes():
+                    body += piece
+                    if len(body) > MAX_RESPONSE_BYTES:
+                        raise DocumentRefused("the answer is too long")
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as wrong:
+            raise DocumentRefused(type(wrong).__name__) from wrong
+        if answer.status_code != 200:
+            raise DocumentRefused(f"status {answer.status_code}")
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as wrong:
+            raise DocumentRefused("the answer is not JSON") from wrong
+
+    async def _refresh_quietly(self, known: ProviderMetadata) -> None:
+        with contextlib.suppress(Unavailable):  # it was logged; what we know goes on
+            await self._refresh(known)
+
+    async def _refresh(self, known: ProviderMetadata | None) -> ProviderMetadata:
+        """Ask now. Of many at once one asks; after a failure nobody does for a while."""
+        async with self._refresh_lock:
+            if self._metadata is not None and self._metadata is not known:
+                return self._metadata  # somebody asked while we waited
+            if self._rt.clock.monotonic() < self._retry_at:
+                raise IssuerUnavailable(name=self.issuer.display_name)
+            try:
+                self._metadata = await self._fetch()
+            except DocumentRefused as wrong:
+                self._retry_at = self._rt.clock.monotonic() + RETRY_INTERVAL
+                self._log.warning("issuer_not_answering", issuer=self.name, reason=str(wrong))
+                raise IssuerUnavailable(name=self.issuer.display_name) from wrong
+            await self._store(self._metadata)
+            return self._metadata
+
+    async def _fetch(self) -> ProviderMetadata:
+        told = await self.request_json("GET", f"{self.issuer.url.rstrip('/')}/.well-known/openid-configuration")
+        discovery = _parse_discovery(told, self.issuer.url)
+        return ProviderMetadata(discovery, _parse_keys(await self.request_json("GET", discovery.jwks_uri)), self._rt.clock.now())
+
+    async def _load_stored(self) -> ProviderMetadata | None:
+        async with self._rt.db.read() as session:
+            row = await session.get(IssuerDocuments, self.issuer.url)
+        if row is not None:
+            try:
+                self._metadata = ProviderMetadata(_parse_discovery(row.discovery, self.issuer.url), _parse_keys(row.keys), row.fetched_at)
+            except DocumentRefused:
+                return None  # written by a release with other rules
+        return self._metadata
+
+    async def _store(self, facts: ProviderMetadata) -> None:
+        if self._rt.settings.role == "redirect":  # which may only read
+            return
+        row = IssuerDocuments(
+            issuer=self.issuer.url,
+            discovery=facts.discovery.model_dump(),
+            keys={"keys": [dict(key) for key in facts.keys]},
+            fetched_at=facts.fetched_at,
+        )
+        try:
+            async with self._rt.db.write() as session:
+                await session.execute(delete(IssuerDocuments).where(IssuerDocuments.issuer == row.issuer))
+                session.add(row)
+        except Unavailable as error:
+            self._log.warning("issuer_not_remembered", issuer=self.name, reason=error.message)
+
+
+def _parse_discovery(told: Any, issuer: str) -> DiscoveryDocument:
+    try:
+        found = DiscoveryDocument.model_validate(told)
+    except ValidationError as wrong:
+        first = wrong.errors()[0]
+        raise DocumentRefused(f"discovery: {'.'.join(map(str, first['loc']))}: {first['msg']}") from wrong
+    if found.issuer != issuer:
+        raise DocumentRefused(f'discovery names the issuer "{found.issuer[:200]}": write the setting exactly so')
+    return found
+
+
+def _parse_keys(told: Any) -> tuple[Mapping[str, Any], ...]:
+    keys = told.get("keys") if isinstance(told, dict) else None
+    if not isinstance(keys, list) or not keys:
+        raise DocumentRefused("the key set has no keys")
+    public = [key for key in keys[:MAX_KEYS] if isinstance(key, dict) and key.get("kty") in ("RSA", "EC", "OKP") and "d" not in key]
+    if not public:
+        raise DocumentRefused("the key set has no public keys")
+    return tuple(public)
+
+
+class OidcProviders:
+    """All configured issuers; one of these lives as long as the runtime (`rt.singleton(Providers)`)."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self.by_name = {name: OidcProvider(rt, name, issuer) for name, issuer in rt.settings.issuers.items()}
+        self._by_url = {one.issuer.url: one for one in self.by_name.values()}
+
+    def find_by_issuer(self, url: str) -> OidcProvider | None:
+        """The provider whose tokens name this issuer."""
+        return self._by_url.get(url)
+
+    async def close(self) -> None:
+        for one in self.by_name.values():
+            await one.close()

@@ -1,0 +1,236 @@
+"""The ways in and out: through a provider, by a link from the terminal, and back to the provider to sign out there."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import Form, Query, Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from refract.core.db.session import WriteSession
+from refract.core.errors import RefractError, Unavailable
+from refract.core.runtime import Runtime
+from refract.identity import audit, sessions
+from refract.identity.authentication import clear_session_cookie, get_session_token, set_session_cookie
+from refract.identity.dependencies import OptionalCaller
+from refract.identity.errors import (
+    AccountRefused,
+    IssuerNotFound,
+    IssuerUnavailable,
+    LogoutRefused,
+    OriginUnproven,
+    SignInFailed,
+    SigninLinksOff,
+    SigninLinkSpent,
+)
+from refract.identity.models import User
+from refract.identity.responses import build_user_context, get_visit_cookie, render_response
+from refract.limits.service import SharedLimit
+from refract.web import csrf, return_path
+from refract.web.dependencies import Rt, page_router
+from refract.web.networks import client_network, client_network_text
+from refract.web.problems import is_html_accepted
+
+router = page_router()
+ATTEMPT_COOKIE = "refract_sign_in"
+ATTEMPT_SECONDS = 600
+CallbackParam = Annotated[str | None, Query(max_length=8192)]
+
+
+class SignInLimit(SharedLimit):
+    """How often each network sets out or comes back: every step may cost a question to the provider, or an entry in the audit log."""
+
+    def __init__(self, rt: Runtime) -> None:
+        super().__init__(rt, "sign-in", rt.settings.sign_ins_per_minute, per="a minute for each network")
+
+
+@router.get("/auth/sign-in")
+async def sign_in_page(request: Request, actor: OptionalCaller) -> Response:
+    """How to get in, for people who are not."""
+    if actor is not None:
+        return RedirectResponse("/", 303)
+    return _render_sign_in_page(request)
+
+
+@router.get("/auth/sign-in/{token}")
+async def confirm_sign_in_page(token: str, request: Request, rt: Rt) -> Response:
+    """Ask before signing in: a program that merely looks at the link must not use it up."""
+    if not rt.settings.signin_links_allowed:
+        raise SigninLinksOff
+    async with rt.db.read() as session:
+        user = await sessions.find_signin_link_user(session, rt, token)
+    if user is None:
+        raise SigninLinkSpent
+    return render_response(
+        request,
+        None,
+        "identity/sign_in_confirm.html",
+        page_title="Sign in",
+        token=token,
+        action=f"/auth/sign-in/{token}",
+        account=build_user_context(user),
+    )
+
+
+@router.post("/auth/sign-in/{token}")
+async def sign_in(token: str, request: Request, rt: Rt) -> Response:
+    """Spend the link and begin a session with a new token."""
+    if not await csrf.is_valid(rt, request, get_visit_cookie(request)):
+        raise OriginUnproven
+    if not rt.settings.signin_links_allowed:
+        raise SigninLinksOff
+    async with rt.db.write() as session:
+        user = await sessions.use_signin_link(session, rt, token)
+        cookie = await _begin_session(session, rt, request, user, "one-time link")
+    return _redirect_signed_in(request, rt, cookie)
+
+
+@router.get("/auth/oidc/{issuer_name}")
+async def start_provider_sign_in(issuer_name: str, request: Request, rt: Rt) -> Response:
+    """Out to the provider. Asked by anybody, it changes nothing: only the answer to this browser's own question lets it in."""
+    from refract.identity.oidc import flow
+    from refract.identity.oidc import providers as oidc_providers  # noqa: PLC0415 - only where an issuer is configured
+
+    await rt.singleton(SignInLimit).charge(client_network(request, rt))
+    provider = rt.singleton(oidc_providers.OidcProviders).by_name.get(issuer_name)
+    if provider is None:
+        raise IssuerNotFound
+    try:
+        address, attempt = await flow.begin_sign_in(rt, provider)
+    except IssuerUnavailable as away:
+        return _refuse_sign_in(request, away)
+    response = RedirectResponse(address, 303)
+    response.set_cookie(
+        _attempt_name(rt), attempt, max_age=ATTEMPT_SECONDS, path="/", secure=rt.settings.https, httponly=True, samesite="lax"
+    )
+    return response
+
+
+@router.get("/auth/oidc/{issuer_name}/callback")
+async def finish_provider_sign_in(
+    issuer_name: str,
+    request: Request,
+    rt: Rt,
+    code: CallbackParam = None,
+    state: CallbackParam = None,
+    iss: CallbackParam = None,
+    error: CallbackParam = None,
+) -> Response:
+    """Back from the provider: make or update the account, and begin a session with a new token."""
+    from refract.identity.oidc import flow
+    from refract.identity.oidc import providers as oidc_providers  # noqa: PLC0415 - only where an issuer is configured
+    from refract.identity.oidc.accounts import sync_account  # noqa: PLC0415 - the same
+
+    await rt.singleton(SignInLimit).charge(client_network(request, rt))
+    provider = rt.singleton(oidc_providers.OidcProviders).by_name.get(issuer_name)
+    try:
+        if provider is None:
+            raise SignInFailed(why=flow.NOT_BEGUN_HERE)
+        came = await flow.finish_sign_in(rt, provider, flow.CallbackParams(code, state, iss, error), request.cookies.get(_attempt_name(rt)))
+        async with rt.db.write() as session:
+            if not await sessions.spend_token(session, came.attempt.seed, until=datetime.fromtimestamp(came.attempt.until, UTC)):
+                raise SignInFailed(why=flow.NOT_BEGUN_HERE)
+            user = await sync_account(session, rt, provider.issuer, came.claims)
+            cookie = await _begin_session(session, rt, request, user, provider.name, sid=came.sid)
+    except (SignInFailed, AccountRefused, IssuerUnavailable) as refused:
+        request.app.state.key_usage.refused("", client_network_text(request, rt) or "")
+        return _refuse_sign_in(request, refused)
+    response = _redirect_signed_in(request, rt, cookie)
+    response.delete_cookie(_attempt_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+    return response
+
+
+@router.post("/auth/oidc/{issuer_name}/backchannel-logout")
+async def backchannel_logout(issuer_name: str, request: Request, rt: Rt, logout_token: Annotated[str, Form()] = "") -> Response:
+    """A provider ends sessions of its own here (OpenID Connect Back-Channel Logout 1.0). Only refusals count against the limit."""
+    from refract.identity.oidc import flow as oidc_flow
+    from refract.identity.oidc import providers as oidc_providers  # noqa: PLC0415 - only where an issuer is configured
+
+    provider = rt.singleton(oidc_providers.OidcProviders).by_name.get(issuer_name)
+    if provider is None:
+        raise IssuerNotFound
+    headers = {"Cache-Control": "no-store"}
+    try:
+        await oidc_flow.handle_backchannel_logout(rt, provider, logout_token)
+    except LogoutRefused as exc:
+        await rt.singleton(SignInLimit).charge(client_network(request, rt))
+        return JSONResponse({"error": "invalid_request", "error_description": exc.message}, 400, headers=headers)
+    return Response(status_code=200, headers=headers)
+
+
+@router.post("/auth/sign-out")
+async def sign_out(request: Request, actor: OptionalCaller, rt: Rt) -> Response:
+    """End this session, here and in the database; then the provider's own, where it has an address for that."""
+    onward = None
+    if actor is not None and actor.session is not None and (token := get_session_token(request, rt)):
+        async with rt.db.write() as session:
+            await sessions.end_session(session, token)
+            await audit.record_event(session, rt, "signed_out", actor=actor.user)
+        onward = await _get_provider_sign_out_url(rt, actor.user)
+    # A form may lead to our own addresses only (the policy of every page says so), so a page leads on from here.
+    response: Response = RedirectResponse("/", 303) if onward is None else _render_signed_out_page(request, onward)
+    clear_session_cookie(response, rt)
+    response.headers["Clear-Site-Data"] = '"cache"'
+    return response
+
+
+@router.get("/auth/signed-out")
+async def signed_out_page(request: Request) -> Response:
+    """Where providers send people after signing out there."""
+    return _render_signed_out_page(request, None)
+
+
+async def _begin_session(session: WriteSession, rt: Runtime, request: Request, user: User, by: str, *, sid: str | None = None) -> str:
+    """A new session in place of whatever the browser had: a token planted before the sign-in is worth nothing after it."""
+    if old := get_session_token(request, rt):
+        await sessions.end_session(session, old)
+    cookie = await sessions.create_session(session, rt, user, request.headers.get("user-agent", ""), sid=sid)
+    await audit.record_event(session, rt, "signed_in", actor=user, detail=by)
+    return cookie
+
+
+def _redirect_signed_in(request: Request, rt: Runtime, cookie: str) -> Response:
+    response = RedirectResponse(return_path.get_return_path(request, rt) or "/", 303)
+    return_path.clear_path(request, response, rt)
+    set_session_cookie(response, rt, cookie)
+    return response
+
+
+async def _get_provider_sign_out_url(rt: Runtime, user: User) -> str | None:
+    if not rt.settings.issuers:
+        return None
+    from refract.identity.oidc import flow
+    from refract.identity.oidc import providers as oidc_providers  # noqa: PLC0415 - only where an issuer is configured
+
+    provider = rt.singleton(oidc_providers.OidcProviders).find_by_issuer(user.issuer)
+    try:
+        return flow.build_sign_out_url(rt, provider, (await provider.get_metadata()).discovery) if provider is not None else None
+    except Unavailable:
+        return None  # they are signed out here, which is what they asked of us
+
+
+def _refuse_sign_in(request: Request, why: RefractError) -> Response:
+    if not is_html_accepted(request.headers):
+        raise why
+    return _render_sign_in_page(request, why)
+
+
+def _render_sign_in_page(request: Request, refused: RefractError | None = None) -> Response:
+    rt: Runtime = request.app.state.rt
+    return render_response(
+        request,
+        None,
+        "identity/sign_in.html",
+        status=refused.status if refused else 200,
+        page_title="Sign in",
+        providers=[{"name": one.display_name, "href": f"/auth/oidc/{name}"} for name, one in rt.settings.issuers.items()],
+        links_enabled=rt.settings.signin_links_allowed,
+        reason=refused.message if refused else None,
+    )
+
+
+def _render_signed_out_page(request: Request, onward: str | None) -> Response:
+    return render_response(request, None, "identity/signed_out.html", page_title="Signed out", onward=onward)
+
+
+def _attempt_name(rt: Runtime) -> str:
+    return f"__Host-{ATTEMPT_COOKIE}" if rt.settings.https else ATTEMPT_COOKIE

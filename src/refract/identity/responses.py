@@ -1,0 +1,85 @@
+"""Pages as a person sees them: who is signed in, the proof of origin for forms, the frame round the content."""
+
+import gzip
+import secrets
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from refract.core.runtime import Runtime
+from refract.identity.authentication import Caller, get_session_token
+from refract.identity.models import User
+from refract.web import csrf, flash
+from refract.web.templating import TemplateRenderer
+
+VISIT_COOKIE = "refract_visit"
+_MIN_COMPRESSED_BYTES = 1_000
+
+
+def get_visit_cookie(request: Request) -> str | None:
+    """What forms of strangers are bound to; it means nothing else."""
+    return request.cookies.get(_visit_name(request.app.state.rt))
+
+
+def _visit_name(rt: Runtime) -> str:
+    """`__Host-` keeps neighbouring subdomains from planting one; it cannot be used on plain http."""
+    return f"__Host-{VISIT_COOKIE}" if rt.settings.https else VISIT_COOKIE
+
+
+def build_user_context(user: User | None) -> dict[str, Any] | None:
+    """The person as templates know them."""
+    return None if user is None else {"id": str(user.id), "display": user.chosen_name, "email": user.email, "role": user.role}
+
+
+def render_response(
+    request: Request,
+    actor: Caller | None,
+    template: str,
+    *,
+    status: int = 200,
+    page_title: str,
+    bound: str | None = None,
+    **context: Any,
+) -> HTMLResponse:
+    """Render a page for whoever asks, with what the form before had to say. A stranger gets a cookie that the page's forms are bound to,
+    unless they have a better one (`bound`)."""
+    rt: Runtime = request.app.state.rt
+    said = flash.read(request, rt)
+    visit = bound or get_visit_cookie(request) or secrets.token_urlsafe(16)
+    html = _render_template(request, actor, template, visit, status=status, page_title=page_title, toasts=[said] if said else [], **context)
+    response = _make_html_response(request, html, status)
+    if said:
+        flash.clear(request, response, rt)
+    if (actor is None or get_session_token(request, rt) is None) and bound is None and get_visit_cookie(request) is None:
+        response.set_cookie(_visit_name(rt), visit, max_age=86_400, path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+    return response
+
+
+def render_fragment(
+    request: Request, actor: Caller | None, template: str, *, status: int = 200, bound: str = "", **context: Any
+) -> HTMLResponse:
+    """A piece of a page, for a page that is already there."""
+    return _make_html_response(request, _render_template(request, actor, template, bound, page_title="", **context), status)
+
+
+def _make_html_response(request: Request, html: str, status: int) -> HTMLResponse:
+    """Compressed where the browser can read it and it pays. What is secret in a page is masked, so its size tells nothing."""
+    body = html.encode()
+    if len(body) < _MIN_COMPRESSED_BYTES or "gzip" not in request.headers.get("accept-encoding", ""):
+        return HTMLResponse(body, status, headers={"Vary": "Accept-Encoding"})
+    return HTMLResponse(gzip.compress(body, 5, mtime=0), status, headers={"Vary": "Accept-Encoding", "Content-Encoding": "gzip"})
+
+
+def _render_template(request: Request, actor: Caller | None, template: str, visit: str, **context: Any) -> str:
+    rt: Runtime = request.app.state.rt
+    pages: TemplateRenderer = request.app.state.pages
+    token = get_session_token(request, rt) if actor is not None else None
+    return pages.render(
+        template,
+        user=build_user_context(actor.user if actor else None),
+        csrf=csrf.make_token(rt, token or visit),
+        request_path=request.url.path,
+        areas=request.app.state.areas,
+        **context,
+    )

@@ -1,0 +1,91 @@
+"""Those who stay connected: whether they would still be let in is asked once a second, for all of them together."""
+
+import asyncio
+import contextlib
+import contextvars
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Select, or_, select
+
+from refract.core.db.bulk import iter_batches
+from refract.core.errors import Unavailable
+from refract.core.runtime import Runtime
+from refract.identity.authentication import Caller
+from refract.identity.models import ApiKey, BrowserSession, KeyStatus, User, UserStatus
+from refract.identity.sessions import build_live_condition
+
+CHECK_INTERVAL: Final = 1.0
+CredentialModel = type[ApiKey] | type[BrowserSession] | type[User]
+Credential = tuple[CredentialModel, int]
+
+
+class WatchedCaller:
+    """Somebody who is connected. `gone` once the key, the session or the person they came with is no longer good."""
+
+    def __init__(self, actor: Caller) -> None:
+        self.credential = _get_credential(actor)
+        self.revoked = False
+
+
+class RevocationWatcher:
+    """One of these lives as long as the runtime (`rt.singleton(Standing)`); it looks only while somebody is connected."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self._rt = rt
+        self._watched: set[WatchedCaller] = set()
+        self._check_task: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        if self._check_task is not None:
+            self._check_task.cancel()
+            await asyncio.gather(self._check_task, return_exceptions=True)
+
+    @asynccontextmanager
+    async def watch(self, actor: Caller) -> AsyncIterator[WatchedCaller]:
+        """Keep an eye on somebody for as long as the block runs."""
+        one = WatchedCaller(actor)
+        self._watched.add(one)
+        if self._check_task is None or self._check_task.done():
+            self._check_task = asyncio.create_task(self._check_repeatedly(), context=contextvars.Context())
+        try:
+            yield one
+        finally:
+            self._watched.discard(one)
+
+    async def check(self) -> None:
+        """Ask now, with one statement for each kind of credential that somebody came with."""
+        here = list(self._watched)
+        good: set[Credential] = set()
+        async with self._rt.db.read() as session:
+            for kind, question in _select_valid_credentials(self._rt, self._rt.clock.now()).items():
+                for some in iter_batches(sorted({number for of, number in (one.credential for one in here) if of is kind})):
+                    good.update((kind, number) for number in await session.scalars(question.where(kind.id.in_(some))))
+        for one in here:
+            one.revoked = one.credential not in good
+
+    async def _check_repeatedly(self) -> None:
+        while self._watched:
+            await self._rt.clock.sleep(CHECK_INTERVAL)
+            with contextlib.suppress(Unavailable):  # nobody is turned away because the database is
+                await self.check()
+
+
+def _get_credential(actor: Caller) -> Credential:
+    if actor.key_id is not None:
+        return ApiKey, actor.key_id
+    return (BrowserSession, actor.session.id) if actor.session is not None else (User, actor.user.id)
+
+
+def _select_valid_credentials(rt: Runtime, now: datetime) -> dict[CredentialModel, Select[int]]:
+    """By each kind of credential, those that let somebody in."""
+    active = User.status == UserStatus.ACTIVE
+    return {
+        ApiKey: select(ApiKey.id)
+        .join(User, User.id == ApiKey.user_id)
+        .where(ApiKey.status == KeyStatus.ACTIVE, or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now), active),
+        BrowserSession: select(BrowserSession.id).join(User, User.id == BrowserSession.user_id).where(build_live_condition(rt, now)),
+        User: select(User.id).where(active),
+    }

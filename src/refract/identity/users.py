@@ -1,0 +1,97 @@
+"""Accounts: finding them, making the owner's, changing one's own."""
+
+import unicodedata
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from refract.core.db.bulk import iter_batches
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.runtime import Runtime
+from refract.identity import audit
+from refract.identity.errors import EmailAmbiguous, UserNotFound
+from refract.identity.models import LOCAL_ISSUER, User, UserPlan, UserRole, UserStatus
+
+OWNER_SUBJECT = "owner"
+
+
+def fold_email(email: str) -> str:
+    """How addresses are compared."""
+    return unicodedata.normalize("NFC", email.strip()).casefold()[:255]
+
+
+async def ensure_owner(session: WriteSession, rt: Runtime) -> tuple[User, bool]:
+    """The account of whoever runs this server, and whether it was made just now."""
+    owner = select(User).where(User.issuer == LOCAL_ISSUER, User.subject == OWNER_SUBJECT)
+    found = await session.scalar(owner)
+    if found is not None:
+        return found, False
+    try:
+        async with session.begin_nested():
+            return await create_local_user(
+                session, rt, rt.settings.owner_email, subject=OWNER_SUBJECT, role=UserRole.ADMIN, name="Owner"
+            ), True
+    except IntegrityError:  # another process that starts at this moment was first
+        return (await session.scalars(owner)).one(), False
+
+
+async def create_local_user(session: WriteSession, rt: Runtime, email: str, *, subject: str, role: UserRole, name: str = "") -> User:
+    """An account that signs in by links from the terminal. The operator vouches for the address."""
+    now = rt.clock.now()
+    user = User(
+        id=rt.ids.next_id(),
+        issuer=LOCAL_ISSUER,
+        subject=subject,
+        email=email,
+        email_folded=fold_email(email),
+        email_verified=True,
+        display_name=name,
+        preferences={},
+        plan=UserPlan.FREE,
+        role=role,
+        status=UserStatus.ACTIVE,
+        created_at=now,
+        last_sync_at=now,
+    )
+    session.add(user)
+    await session.flush()
+    return user
+
+
+async def get_user_by_email(session: ReadSession, email: str) -> User:
+    """The one active person with this verified address."""
+    wanted = select(User).where(User.email_folded == fold_email(email), User.status == UserStatus.ACTIVE, User.email_verified)
+    found = list(await session.scalars(wanted.limit(2)))
+    if not found:
+        raise UserNotFound(email=email)
+    if len(found) > 1:
+        raise EmailAmbiguous(email=email)
+    return found[0]
+
+
+async def get_users_by_id(session: ReadSession, ids: Collection[int]) -> dict[int, User]:
+    """Accounts by id; those that are gone are missing."""
+    found: dict[int, User] = {}
+    for some in iter_batches(sorted(ids)):
+        found |= {user.id: user for user in await session.scalars(select(User).where(User.id.in_(some)))}
+    return found
+
+
+async def change_profile(
+    session: WriteSession, user_id: int, changes: dict[str, Any], preferences: dict[str, Any], *, at: datetime
+) -> User:
+    """Change what a person may say about themselves; preferences that are not named stay."""
+    user = await session.get_one(User, user_id)
+    for field in ("nickname", "avatar_url", "bio"):
+        if field in changes:
+            setattr(user, field, changes[field])
+    if preferences:
+        user.preferences = {**user.preferences, **preferences}
+    if session.is_modified(user):
+        fields = [*(field for field in changes if field != "preferences"), *preferences]
+        audit.add_entry(session, "profile.changed", at=at, actor_id=user_id, target=user_id, detail=", ".join(fields))
+    await session.flush()
+    return user

@@ -1,0 +1,47 @@
+"""The outbox's own periodic work."""
+
+from datetime import timedelta
+from typing import ClassVar
+
+from sqlalchemy import delete, select
+
+from refract.core.runtime import Runtime
+from refract.jobs.handlers import handles
+from refract.jobs.models import Job, JobStatus
+from refract.jobs.payload import JobPayload
+from refract.jobs.queue import get_database_time
+from refract.jobs.schedule import PeriodicJob
+
+DONE_JOB_RETENTION = timedelta(days=1)
+BATCH_SIZE = 500
+
+
+class DeleteDoneJobs(JobPayload):
+    """Delete jobs that were done more than a day ago."""
+
+    kind: ClassVar[str] = "jobs.forget_done"
+
+
+@handles(DeleteDoneJobs)
+async def delete_done_jobs(rt: Runtime, job: DeleteDoneJobs) -> None:  # noqa: ARG001 - every handler has this shape
+    """In slices with a pause between them, so that nobody waits long for a lock."""
+    async with rt.db.read() as session:
+        before = await get_database_time(session, rt.clock) - DONE_JOB_RETENTION
+    while True:
+        async with rt.db.read() as session:
+            old = (
+                select(Job.id)
+                .where(Job.status == JobStatus.DONE, Job.finished_at < before)
+                .order_by(Job.finished_at, Job.id)
+                .limit(BATCH_SIZE)
+            )
+            ids = (await session.scalars(old)).all()
+        if not ids:
+            return
+        async with rt.db.write() as session:
+            await session.execute(delete(Job).where(Job.id.in_(ids)).execution_options(synchronize_session=False))
+        await rt.clock.sleep(0.01)
+
+
+HANDLERS = (delete_done_jobs,)
+PERIODIC = (PeriodicJob(DeleteDoneJobs(), seconds=3600),)

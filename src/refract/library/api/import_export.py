@@ -1,0 +1,197 @@
+"""Bringing bookmarks along, and taking the library away."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+
+from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.schemas import Id, OutputSchema
+from refract.identity.concurrency_limits import start_export
+from refract.identity.dependencies import ReadCaller, WriteCaller
+from refract.identity.errors import ExportLimitReached
+from refract.library.dependencies import CALLER_ERRORS
+from refract.library.errors import ImportNotFound, ImportNotOpen
+from refract.library.export import MEDIA_TYPES, LibraryExportFormat, stream_library
+from refract.library.imports import Kind
+from refract.library.imports.importer import stop_running_import
+from refract.library.imports.models import ImportStatus, LibraryImport, RowOutcome
+from refract.library.imports.service import (
+    ImportPreview,
+    get_own_import,
+    list_own_imports,
+    list_rows,
+    preview_file,
+    start_import,
+    start_rollback,
+)
+from refract.library.imports.upload import ImportsBusy, read_upload
+from refract.records.errors import UnreadableFile
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IdempotencyKeyHeader, LimitParam, Rt, api_router
+from refract.web.problems import BodyTooLarge, problems
+from refract.web.routing import large_body
+
+router = api_router("/library", "library")
+_FILE_BODY = {
+    "requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+}
+
+
+class ImportOut(OutputSchema):
+    """An import, and how far it is."""
+
+    id: Id | None
+    kind: Kind
+    name: str | None
+    status: ImportStatus | None = Field(description="Null for a dry run.")
+    total: int
+    created: int
+    existing: int
+    refused: int
+    waiting: int
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class ImportRowOut(OutputSchema):
+    number: int
+    place: str = Field(description="Where in the file.", examples=["line 12"])
+    shown: str
+    outcome: RowOutcome
+    why: str | None
+    item_id: Id | None
+
+
+class ImportRows(OutputSchema):
+    items: list[ImportRowOut]
+    next_cursor: str | None
+
+
+class ImportPage(OutputSchema):
+    items: list[ImportOut]
+    next_cursor: str | None
+
+
+class ImportBegun(ImportOut):
+    """An import that has begun; or, of a dry run, everything that would become of the rows."""
+
+    rows: list[ImportRowOut] = Field(description="The rows of a dry run, at most 1,000.")
+
+
+@router.post(
+    "/imports",
+    status_code=202,
+    responses=problems(*CALLER_ERRORS, UnreadableFile, BodyTooLarge, ImportsBusy)
+    | {200: {"model": ImportBegun, "description": "A dry run: nothing was changed."}},
+    openapi_extra=_FILE_BODY,
+)
+@large_body
+async def import_file(
+    request: Request,
+    actor: WriteCaller,
+    rt: Rt,
+    response: Response,
+    kind: Annotated[Kind, Query(description="What wrote the file; `auto` finds out.")] = Kind.AUTO,
+    name: Annotated[str | None, Query(max_length=255, description="What to call it, such as the file's name.")] = None,
+    dry_run: Annotated[bool, Query(description="Say what would happen, and change nothing.")] = False,
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
+) -> ImportBegun:
+    """Bring bookmarks: the body is the file. Rows become items in the background; addresses that are here already are left alone."""
+    file = await read_upload(rt, actor.user.id, await request.body(), kind, preview=dry_run)
+    if dry_run:
+        response.status_code = 200
+        async with rt.db.read() as session:
+            return _build_preview(await preview_file(session, actor.user.id, file, rt.clock.now()), name, rt.clock.now())
+    async with rt.db.write() as session:
+        one = await start_import(session, rt, actor.user, file, name)
+        return ImportBegun(**_build_import_out(one).model_dump(), rows=[])
+
+
+@router.get("/imports", responses=problems(*CALLER_ERRORS, InvalidCursor))
+async def list_imports(actor: ReadCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None) -> ImportPage:
+    """My imports, the latest first."""
+    async with rt.db.read() as session:
+        page = await list_own_imports(session, CursorCodec(rt.secret), actor.user.id, limit, cursor)
+    return ImportPage(items=[_build_import_out(one) for one in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/imports/{import_id}", responses=problems(*CALLER_ERRORS, ImportNotFound))
+async def read_import(import_id: Id, actor: ReadCaller, rt: Rt) -> ImportOut:
+    """How far an import is."""
+    async with rt.db.read() as session:
+        return _build_import_out(await get_own_import(session, actor.user.id, import_id))
+
+
+@router.get("/imports/{import_id}/rows", responses=problems(*CALLER_ERRORS, ImportNotFound, InvalidCursor))
+async def list_import_rows(
+    import_id: Id,
+    actor: ReadCaller,
+    rt: Rt,
+    limit: LimitParam = DEFAULT_PAGE_SIZE,
+    cursor: CursorParam = None,
+    outcome: Annotated[RowOutcome | None, Query(description="Only rows of which this became.")] = None,
+) -> ImportRows:
+    """What became of each row, in the order of the file."""
+    async with rt.db.read() as session:
+        await get_own_import(session, actor.user.id, import_id)
+        page = await list_rows(session, CursorCodec(rt.secret), import_id, outcome, limit, cursor)
+    return ImportRows(items=[ImportRowOut.model_validate(row) for row in page.items], next_cursor=page.next_cursor)
+
+
+@router.post("/imports/{import_id}/stop", responses=problems(*CALLER_ERRORS, ImportNotFound))
+async def stop_import(
+    import_id: Id,
+    actor: WriteCaller,
+    rt: Rt,
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
+) -> ImportOut:
+    """Go no further with an import; what is done stays. Bring the file again to go on."""
+    async with rt.db.write() as session:
+        return _build_import_out(
+            await stop_running_import(session, await get_own_import(session, actor.user.id, import_id), rt.clock.now())
+        )
+
+
+@router.post("/imports/{import_id}/rollback", status_code=202, responses=problems(*CALLER_ERRORS, ImportNotFound, ImportNotOpen))
+async def roll_back_import(
+    import_id: Id,
+    actor: WriteCaller,
+    rt: Rt,
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
+) -> ImportOut:
+    """Remove every item that an import brought, and the tags that came with it alone. It ends an import that is running."""
+    async with rt.db.write() as session:
+        return _build_import_out(await start_rollback(session, rt, actor.user, import_id))
+
+
+@router.get("/export", response_class=StreamingResponse, responses=problems(*CALLER_ERRORS, ExportLimitReached))
+async def export_library(
+    actor: ReadCaller,
+    rt: Rt,
+    format: Annotated[
+        LibraryExportFormat, Query(description="`json` holds everything; `html` is a bookmark file for every browser.")
+    ] = LibraryExportFormat.JSON,  # noqa: A002
+) -> StreamingResponse:
+    """My whole library as a file, which `POST /library/imports` reads again."""
+    name = f"refract-library-{rt.clock.now():%Y-%m-%d}.{format}"
+    pieces = (piece.encode() async for piece in stream_library(rt, actor.user.id, format))
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
+    begun = await start_export(rt, actor.user.id, pieces)
+    return StreamingResponse(begun, media_type=MEDIA_TYPES[format], headers=headers)
+
+
+def _build_preview(trial: ImportPreview, name: str | None, now: datetime) -> ImportBegun:
+    return ImportBegun(
+        id=None, kind=trial.kind, name=name, status=None, total=trial.total, created=trial.created, existing=trial.existing,
+        refused=trial.refused, waiting=0, created_at=now, finished_at=None, rows=[ImportRowOut.model_validate(row) for row in trial.rows],
+    )  # fmt: skip
+
+
+def _build_import_out(one: LibraryImport) -> ImportOut:
+    waiting = one.total - one.created - one.existing - one.refused if one.status == ImportStatus.RUNNING else 0
+    return ImportOut(
+        id=one.id, kind=Kind(one.kind), name=one.name, status=ImportStatus(one.status), total=one.total, created=one.created,
+        existing=one.existing, refused=one.refused, waiting=waiting, created_at=one.created_at, finished_at=one.finished_at,
+    )  # fmt: skip

@@ -1,0 +1,72 @@
+"""What is left of the assistant's budget, and giving somebody more for a day."""
+
+from fastapi import Response
+
+from refract.core.schemas import Id
+from refract.identity.dependencies import AdminCaller, ReadCaller, WriteCaller
+from refract.identity.errors import AdministratorsOnly
+from refract.library import service
+from refract.library.dependencies import CALLER_ERRORS, CALLER_RESPONSES
+from refract.library.errors import InvalidRule, NoSuchPerson
+from refract.library.queries import items as queries_items
+from refract.library.schemas import QuotaOut, QuotaOverride, RuleList, RuleOut, RulesPut, UsageOut
+from refract.library.service import quota, storage
+from refract.tags.errors import InvalidTag
+from refract.web.dependencies import Rt, api_router
+from refract.web.problems import problems
+from refract.web.routing import large_body
+
+quota_router = api_router("/me/quota", "me")
+usage_router = api_router("/me/usage", "me")
+quota_admin_router = api_router("/admin/users/{user_id}/quota", "admin")
+
+
+@quota_router.get("", responses=CALLER_RESPONSES)
+async def read_quota(actor: ReadCaller, rt: Rt, response: Response) -> QuotaOut:
+    """Today's budget of model descriptions, by UTC."""
+    async with rt.db.read() as session:
+        standing = await quota.get_balance(session, rt, actor.user)
+    response.headers.update(standing.headers)
+    return QuotaOut.model_validate(standing)
+
+
+@usage_router.get("", responses=CALLER_RESPONSES)
+async def read_usage(actor: ReadCaller, rt: Rt) -> UsageOut:
+    """What my library takes, and what it may take. A limit that is null is none."""
+    async with rt.db.read() as session:
+        stored = await storage.get_usage(session, actor.user.id)
+    return UsageOut(
+        items=stored.items,
+        items_limit=rt.settings.items_per_person,
+        bytes=stored.bytes,
+        bytes_limit=rt.settings.storage_per_person,
+    )
+
+
+@quota_admin_router.put("", responses=problems(*CALLER_ERRORS, AdministratorsOnly, NoSuchPerson))
+async def set_quota(user_id: Id, wish: QuotaOverride, actor: AdminCaller, rt: Rt) -> QuotaOut:
+    """Give a person another limit for one day, or their plan's again. The answer is how they stand today."""
+    async with rt.db.write() as session:
+        user = await quota.override_limit(session, rt, actor.user, user_id, wish.day, wish.limit)
+        return QuotaOut.model_validate(await quota.get_balance(session, rt, user))
+
+
+# Standing orders for the assistant: `github.com → code`.
+
+rules_router = api_router("/me/tag-rules", "me")
+
+
+@rules_router.get("", responses=CALLER_RESPONSES)
+async def list_rules(actor: ReadCaller, rt: Rt) -> RuleList:
+    """My rules, in the order in which they are asked."""
+    async with rt.db.read() as session:
+        return RuleList(items=[RuleOut.model_validate(rule) for rule in await queries_items.list_tag_rules(session, actor.user.id)])
+
+
+@rules_router.put("", responses=problems(*CALLER_ERRORS, InvalidRule, InvalidTag))
+@large_body
+async def replace_rules(wish: RulesPut, actor: WriteCaller, rt: Rt) -> RuleList:
+    """Replace all my rules."""
+    async with rt.db.write() as session:
+        rules = await service.replace_rules(session, rt, actor.user.id, wish.items)
+        return RuleList(items=[RuleOut.model_validate(rule) for rule in rules])

@@ -1,0 +1,39 @@
+"""What every call about items shares: what may go wrong, and what an item looks like afterwards."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import Response
+
+from refract.core.errors import InvalidStateTransition, Stale, Unavailable
+from refract.core.runtime import Runtime
+from refract.identity.authentication import Caller
+from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven, SignInNeeded
+from refract.library import service
+from refract.library.errors import ItemNotFound, TooManyItemTags, UnknownTag
+from refract.library.queries.serializers import serialize_item
+from refract.library.schemas import ItemOut
+from refract.library.service import LockedItem
+from refract.limits.errors import RateLimited
+from refract.tags.errors import InvalidTag
+from refract.web.dependencies import BadEtag, make_etag, parse_if_match
+from refract.web.problems import ValidationFailed, problems
+
+CALLER_ERRORS = (SignInNeeded, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
+CALLER_RESPONSES = problems(*CALLER_ERRORS)
+TAG_ERRORS = (UnknownTag, InvalidTag, TooManyItemTags)
+ITEM_ERRORS = (*CALLER_ERRORS, ItemNotFound, Stale, BadEtag, InvalidStateTransition)
+
+
+@asynccontextmanager
+async def lock_own_item(rt: Runtime, actor: Caller, item_id: int, if_match: str | None = None) -> AsyncIterator[LockedItem]:
+    """A transaction with the caller's own item held in it, at the version that they have seen."""
+    async with rt.db.write() as session:
+        yield await service.lock_item(session, rt, actor.user.id, item_id, version=parse_if_match(if_match))
+
+
+async def render_item(held: LockedItem, response: Response) -> ItemOut:
+    """The item as it is now. Called inside the transaction of the change."""
+    out = await serialize_item(held.session, held.item)
+    response.headers["ETag"] = make_etag(out.version)
+    return out

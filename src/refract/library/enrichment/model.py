@@ -1,0 +1,139 @@
+"""The model tier: any endpoint that speaks OpenAI's chat completions. Whatever it does, an item is described in the end."""
+
+import asyncio
+import contextlib
+import json
+from typing import Any
+
+import httpx
+import structlog
+from pydantic import ValidationError
+
+from refract.core.runtime import Runtime
+from refract.library.enrichment.prompt import RESPONSE_SCHEMA, ModelDescription, build_messages, build_repair_messages, parse_response
+from refract.library.enrichment.types import EnrichmentInput, EnrichmentProposal, SuggestedTag, UserBackground
+from refract.library.models import Enrichment, EnrichmentNotice, SuggestionSource
+from refract.tags.grammar import personal_key
+
+MAX_RESPONSE_BYTES = 256 * 1024
+MAX_TOKENS = 500
+KNOWN_TAG_CONFIDENCE = 0.75
+NEW_TAG_CONFIDENCE = 0.55
+_SCHEMA_UNSUPPORTED_STATUSES = (400, 404, 415, 422, 500, 501)
+
+
+class ModelFailed(Exception):
+    """The model gave nothing of use; `note` says how, and the offline tier's word stands."""
+
+    def __init__(self, note: EnrichmentNotice, detail: str = "") -> None:
+        super().__init__(detail)
+        self.note = note
+
+
+class ModelClient:
+    """The client. One per process, with so many questions at a time as the operator allows."""
+
+    def __init__(self, rt: Runtime) -> None:
+        settings = rt.settings
+        key = settings.model_key.get_secret_value() if settings.model_key else None
+        self._http = httpx.AsyncClient(
+            base_url=f"{settings.model_url}/",
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=settings.model_timeout_seconds,
+            follow_redirects=False,
+            trust_env=False,
+        )
+        self._name = settings.model_name
+        self._timeout = settings.model_timeout_seconds
+        self._slots = asyncio.Semaphore(settings.model_concurrency)
+        self._is_structured = True
+        self._log = structlog.get_logger("refract.library")
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether whoever asks now would have to wait for a place."""
+        return self._slots.locked()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def describe(self, material: EnrichmentInput, background: UserBackground) -> EnrichmentProposal:
+        """A better proposal than the offline one, or `ModelFailed`. Waiting for a place does not count against the time."""
+        async with self._slots:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    answer = await self._describe_with_repair(build_messages(material, background))
+            except (TimeoutError, httpx.TimeoutException) as slow:
+                raise ModelFailed(EnrichmentNotice.MODEL_TOO_SLOW, type(slow).__name__) from slow
+            except (httpx.HTTPError, httpx.InvalidURL, OSError) as down:
+                raise ModelFailed(EnrichmentNotice.MODEL_UNAVAILABLE, f"{type(down).__name__}: {down}"[:300]) from down
+        return _build_proposal(answer, background)
+
+    async def _describe_with_repair(self, asked: list[dict[str, str]]) -> ModelDescription:
+        said = await self._complete(asked)
+        try:
+            return parse_response(said)
+        except ValueError as wrong:
+            why = _format_reason(wrong)
+        try:
+            return parse_response(await self._complete(build_repair_messages(asked, said, why)))
+        except ValueError as wrong:
+            raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, _format_reason(wrong)) from wrong
+
+    async def _complete(self, asked: list[dict[str, str]]) -> str:
+        """One turn. An endpoint that does not know structured answers is asked without them from then on."""
+        body: dict[str, Any] = {"model": self._name, "messages": asked, "temperature": 0.2, "max_tokens": MAX_TOKENS, "stream": False}
+        shape = {"type": "json_schema", "json_schema": {"name": "description", "schema": RESPONSE_SCHEMA, "strict": True}}
+        if self._is_structured:
+            status, content = await self._post({**body, "response_format": shape})
+            if status < 300:
+                return _parse_content(content)
+            if status not in _SCHEMA_UNSUPPORTED_STATUSES:
+                raise ModelFailed(EnrichmentNotice.MODEL_UNAVAILABLE, f"status {status}")
+        status, content = await self._post(body)
+        if status >= 300:
+            raise ModelFailed(EnrichmentNotice.MODEL_UNAVAILABLE, f"status {status}")
+        self._is_structured = False
+        return _parse_content(content)
+
+    async def _post(self, body: dict[str, Any]) -> tuple[int, bytes]:
+        """Status and body, of which no more is read than an answer can have."""
+        async with self._http.stream("POST", "chat/completions", json=body) as response:
+            read = bytearray()
+            with contextlib.suppress(httpx.StreamClosed):
+                async for piece in response.aiter_bytes():
+                    read += piece
+                    if len(read) > MAX_RESPONSE_BYTES:
+                        raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "the answer never ends")
+            return response.status_code, bytes(read)
+
+
+def _parse_content(body: bytes) -> str:
+    try:
+        said = json.loads(body)["choices"][0]["message"]["content"]
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as wrong:
+        raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "not a chat completion") from wrong
+    if not isinstance(said, str):
+        raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "no text in the answer")
+    return said
+
+
+def _build_proposal(answer: ModelDescription, background: UserBackground) -> EnrichmentProposal:
+    """Tags by the names they have here; what the person has refused is left out."""
+    tags: dict[str, SuggestedTag] = {}
+    for said in answer.tags:
+        name = background.aliases.get(personal_key(said), said)
+        key = personal_key(name)
+        if key in background.unwanted or key in tags:
+            continue
+        known = key in background.vocabulary
+        confidence = KNOWN_TAG_CONFIDENCE if known else NEW_TAG_CONFIDENCE
+        reason = "the model chose it from your tags" if known else "proposed by the model"
+        tags[key] = SuggestedTag(background.vocabulary.get(key, name), confidence, reason, SuggestionSource.AI)
+    return EnrichmentProposal(answer.title, answer.summary, list(tags.values()), Enrichment.AI)
+
+
+def _format_reason(wrong: ValueError) -> str:
+    if isinstance(wrong, ValidationError):
+        return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong.errors()[:5])
+    return str(wrong)

@@ -1,0 +1,52 @@
+"""Tags by example: what the person called the items that read most like this one."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from math import sqrt
+
+from refract.library.enrichment.types import NeighbourItem
+from refract.library.likeness import WordSpace
+
+_MAX_NEIGHBOURS = 7
+_MIN_SIMILARITY = 0.02
+_CERTAIN_SIMILARITY = 0.25
+_MIN_CONFIDENCE = 0.35
+
+
+def score_tags(words: dict[str, float], neighbours: Sequence[NeighbourItem]) -> list[tuple[str, float, int]]:
+    """(tag, confidence between 0.3 and 0.9, how many items say so), the surest first.
+
+    Each tag is heard twice: by its items that are nearest, and by all its items together, which share words that no single one has.
+    """
+    space = WordSpace([neighbour.words for neighbour in neighbours])
+    mine = space.vector(words)
+    likenesses = ((mine.cosine(space.vector(neighbour.words)), neighbour.tags) for neighbour in neighbours)
+    near = sorted(likenesses, key=lambda pair: -pair[0])[:_MAX_NEIGHBOURS]
+    near = [(likeness, tags) for likeness, tags in near if likeness >= _MIN_SIMILARITY]
+    if not near:
+        return []
+    said: defaultdict[str, float] = defaultdict(float)
+    times: Counter[str] = Counter(tag for _, tags in near for tag in tags)
+    whole = _sum_words_by_tag(neighbours, times)
+    for likeness, tags in near:
+        for tag in tags:
+            said[tag] += likeness
+    together = {tag: mine.cosine(space.vector(whole[tag])) for tag in said}
+    total = sum(said.values()) + sum(together.values())
+    found = [(tag, _compute_confidence(said[tag] + together[tag], total, together[tag]), times[tag]) for tag in said]
+    return sorted((one for one in found if one[1] >= _MIN_CONFIDENCE), key=lambda one: (-one[1], one[0]))
+
+
+def _compute_confidence(said: float, total: float, together: float) -> float:
+    """Sure is what one tag alone says, and says clearly."""
+    return round(0.3 + 0.6 * said / total * sqrt(min(1.0, together / _CERTAIN_SIMILARITY)), 2)
+
+
+def _sum_words_by_tag(neighbours: Sequence[NeighbourItem], tags: Mapping[str, int]) -> dict[str, dict[str, float]]:
+    whole: dict[str, dict[str, float]] = {tag: defaultdict(float) for tag in tags}
+    for neighbour in neighbours:
+        for tag in neighbour.tags:
+            if tag in whole:
+                for word, weight in neighbour.words.items():
+                    whole[tag][word] += weight
+    return whole

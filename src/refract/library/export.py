@@ -1,0 +1,170 @@
+"""A person's library as a file: everything as JSON, or addresses for every browser. What is written here, `library/importing` reads."""
+
+import html
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import select
+
+from refract.core.db.session import ReadSession
+from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreadPool
+from refract.identity import audit
+from refract.library.imports.systems import NOTE
+from refract.library.imports.saved_pages import PAGE_FIELDS
+from refract.library.item_tags import get_item_tags
+from refract.library.models import Item, ItemStatus, SavedPage
+from refract.tags.models import Tag
+from refract.tags.personal_tags import list_aliases
+
+BATCH_SIZE = 200
+PAGE_BATCH_SIZE = 20
+"""Items that are read at a time where each may come with a megabyte of text."""
+MAX_CHUNK_CHARACTERS = 64 * 1024
+MEDIA_TYPES = {"json": "application/json", "html": "text/html; charset=utf-8"}
+
+
+class LibraryExportFormat(StrEnum):
+    JSON = "json"
+    HTML = "html"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedItem:
+    """An item with everything about it."""
+
+    item: Item
+    tags: Sequence[Tag]
+    page: SavedPage | None
+
+
+async def stream_library(rt: Runtime, user_id: int, export_format: LibraryExportFormat) -> AsyncIterator[str]:
+    """The text of the file, piece by piece. Each page is read by itself, so nothing is locked or kept for long."""
+    await audit.record_export(rt, "library", by=user_id)
+    writer = _JsonWriter() if export_format is LibraryExportFormat.JSON else _HtmlWriter()
+    yield writer.head()
+    async with rt.db.read() as session:
+        tags = await _load_tags(session, user_id)
+    yield writer.tags(tags)
+    async for entries in iter_item_batches(rt, user_id, with_pages=export_format is LibraryExportFormat.JSON):
+        for some in _iter_chunks(entries):
+            yield await rt.singleton(WorkThreadPool).run(writer.items, some)
+    yield writer.tail()
+
+
+async def iter_item_batches(rt: Runtime, user_id: int, *, with_pages: bool) -> AsyncIterator[Sequence[ExportedItem]]:
+    """All items that are not discarded, in the order of their ids."""
+    last = -1
+    while True:
+        async with rt.db.read() as session:
+            question = select(Item).where(Item.user_id == user_id, Item.id > last, Item.status != ItemStatus.DISCARDED)
+            items = list(await session.scalars(question.order_by(Item.id).limit(PAGE_BATCH_SIZE if with_pages else BATCH_SIZE)))
+            ids = [item.id for item in items]
+            tags = await get_item_tags(session, ids)
+            pages = await _load_pages(session, ids) if with_pages else {}
+        if not items:
+            return
+        last = items[-1].id
+        yield [ExportedItem(item, tags[item.id], pages.get(item.id)) for item in items]
+
+
+def _iter_chunks(entries: Sequence[ExportedItem]) -> Iterator[Sequence[ExportedItem]]:
+    """Split entries so that a piece is one long page at most."""
+    some: list[ExportedItem] = []
+    size = 0
+    for entry in entries:
+        some.append(entry)
+        size += len(entry.item.text) + (len(entry.page.text) + len(entry.page.html) if entry.page is not None else 0)
+        if size > MAX_CHUNK_CHARACTERS:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+async def _load_pages(session: ReadSession, item_ids: Sequence[int]) -> dict[int, SavedPage]:
+    return {page.item_id: page for page in await session.scalars(select(SavedPage).where(SavedPage.item_id.in_(item_ids)))}
+
+
+async def _load_tags(session: ReadSession, user_id: int) -> list[dict[str, Any]]:
+    tags = list(await session.scalars(select(Tag).where(Tag.space == user_id, Tag.deleted_at.is_(None)).order_by(Tag.key)))
+    aliases = await list_aliases(session, [tag.id for tag in tags])
+    return [{"name": tag.name, "color": tag.color, "aliases": aliases[tag.id]} for tag in tags]
+
+
+def build_record(entry: ExportedItem) -> dict[str, Any]:
+    """Everything an item has."""
+    item, page = entry.item, entry.page
+    return {
+        "text": item.text, "url": item.url, "title": item.title, "summary": item.summary, "type": item.type, "status": item.status,
+        "enrichment": item.enrichment, "created_at": _format_time(item.created_at), "updated_at": _format_time(item.updated_at),
+        "confirmed_at": _format_time(item.confirmed_at), "tags": [tag.name for tag in entry.tags],
+        "page": {name: _to_json_value(getattr(page, name)) for name in PAGE_FIELDS} if page is not None else None,
+    }  # fmt: skip
+
+
+class _JsonWriter:
+    """One object: tags with colours and aliases, then items, one a line."""
+
+    def __init__(self) -> None:
+        self._first = True
+
+    def head(self) -> str:
+        return '{"format": "refract-library", "version": 1, "tags": ['
+
+    def tags(self, tags: Sequence[Mapping[str, Any]]) -> str:
+        return ",".join(f"\n{json.dumps(tag, ensure_ascii=False)}" for tag in tags) + '\n], "items": ['
+
+    def items(self, entries: Sequence[ExportedItem]) -> str:
+        lines = [json.dumps(build_record(entry), ensure_ascii=False) for entry in entries]
+        before, self._first = "" if self._first else ",", False
+        return before + ",".join(f"\n{line}" for line in lines)
+
+    def tail(self) -> str:
+        return "\n]}\n"
+
+
+class _HtmlWriter:
+    """A bookmark file. A note is an address that holds its text; moments stand beside the seconds that browsers know."""
+
+    def head(self) -> str:
+        return (
+            "<!DOCTYPE NETSCAPE-Bookmark-file-1>\n"
+            '<META HTTP-EQUIV="Content-Type" CONTENT="text/html; charset=UTF-8">\n<TITLE>Bookmarks</TITLE>\n<H1>Bookmarks</H1>\n<DL><p>\n'
+        )
+
+    def tags(self, tags: Sequence[Mapping[str, Any]]) -> str:  # noqa: ARG002 - such a file has no place for them
+        return ""
+
+    def items(self, entries: Sequence[ExportedItem]) -> str:
+        return "".join(self._format_item(entry) for entry in entries)
+
+    def _format_item(self, entry: ExportedItem) -> str:
+        item = entry.item
+        facts = {
+            "HREF": item.url or NOTE + quote(item.text, safe=""),
+            "ADD_DATE": str(int(item.created_at.timestamp())),
+            "CREATED_AT": _format_time(item.created_at),
+            "CONFIRMED_AT": _format_time(item.confirmed_at),
+            "WAITING": None if item.status == ItemStatus.ARCHIVED else "1",
+            "TAGS": ",".join(tag.name for tag in entry.tags) or None,
+        }
+        inside = " ".join(f'{name}="{html.escape(value)}"' for name, value in facts.items() if value is not None)
+        about = f"<DD>{html.escape(item.summary)}\n" if item.summary else ""
+        return f"<DT><A {inside}>{html.escape(item.title or '')}</A>\n{about}"
+
+    def tail(self) -> str:
+        return "</DL><p>\n"
+
+
+def _to_json_value(value: Any) -> Any:
+    return _format_time(value) if isinstance(value, datetime) else value
+
+
+def _format_time(moment: datetime | None) -> str | None:
+    return moment.isoformat().replace("+00:00", "Z") if moment else None

@@ -1,0 +1,94 @@
+"""Formats of files of bookmarks: ours, browsers', and those of Pocket, Raindrop, linkding and Karakeep."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from typing import BinaryIO
+
+from refract.library.imports import systems
+from refract.library.imports.netscape import Bookmarks, Entry
+from refract.library.imports.rows import Bookmark, BookmarkFields, BookmarkRow, TagRow, read_tag
+from refract.library.imports.systems import BookmarkFormat
+from refract.records.errors import UnreadableFile
+from refract.records.reader import Fields, RowReader
+from refract.records.source import TextSource
+
+
+class Kind(StrEnum):
+    AUTO = "auto"
+    REFRACT = "refract"
+    NETSCAPE = "netscape"
+    POCKET = "pocket"
+    RAINDROP = "raindrop"
+    LINKDING = "linkding"
+    KARAKEEP = "karakeep"
+
+
+_TABLES: dict[Kind, tuple[frozenset[str], BookmarkFormat]] = {
+    Kind.RAINDROP: (frozenset({"url", "excerpt", "folder"}), systems.read_raindrop),
+    Kind.POCKET: (frozenset({"url", "time_added"}), systems.read_pocket),
+}
+_DOCUMENTS: dict[Kind, tuple[frozenset[str], BookmarkFormat]] = {
+    Kind.LINKDING: (frozenset({"url", "tag_names"}), systems.read_linkding),
+    Kind.KARAKEEP: (frozenset({"content", "createdat"}), systems.read_karakeep),
+    Kind.REFRACT: (frozenset({"text"}), systems.read_ours),
+}
+"""Fields that give a system away, the most telling first."""
+
+
+def open_rows(stream: BinaryIO, kind: Kind = Kind.AUTO, encoding: str | None = None) -> "BookmarkRows":
+    """Return the rows of a file, read as they are iterated. Iterating raises `UnreadableFile` if its format is unknown."""
+    return BookmarkRows(TextSource(stream, encoding), kind)
+
+
+class BookmarkRows(RowReader[Bookmark | TagRow]):
+    """The rows of a file of bookmarks. `kind` becomes the format it turned out to have."""
+
+    noun = "bookmark"
+    holders = frozenset({"items", "tags", "bookmarks", "results", "data"})
+    max_record = 16 * 1024 * 1024  # our own records carry the saved page
+
+    def __init__(self, source: TextSource, kind: Kind) -> None:
+        super().__init__(source)
+        self.kind = kind
+        self._start = source.head.lstrip("\ufeff \t\r\n")[:1]
+
+    def __iter__(self) -> Iterator[BookmarkRow]:
+        if not self._start:
+            raise UnreadableFile(problem="The file is empty.")
+        if self.kind is Kind.NETSCAPE or (self.kind is Kind.AUTO and self._start == "<"):
+            return self._rows_of_browser()
+        if self.kind in _DOCUMENTS or (self.kind is Kind.AUTO and self._start in "{["):
+            return self.rows_of_document()
+        return self.rows_of_table()
+
+    def _rows_of_browser(self) -> Iterator[BookmarkRow]:
+        self.kind = Kind.NETSCAPE
+        missing = "There is no bookmark in this file"
+        found = self.rows_until_broken(
+            Bookmarks(self.source.text).entries(), "bookmark", self._row_of_entry, missing, "From here on the file cannot be read"
+        )
+        first = next(found, None)
+        if first is None:
+            raise UnreadableFile(problem=f"{missing}.")
+        yield first
+        yield from found
+
+    def _row_of_entry(self, where: str, entry: Entry) -> BookmarkRow:
+        return self.row_of_fields(where, asdict(entry), [entry.title, entry.attributes.get("href")])
+
+    def make_row(self, where: str, fields: Fields) -> Bookmark | TagRow:
+        """Return a bookmark, or a tag, which files of ours have too."""
+        if self.kind in (Kind.AUTO, Kind.REFRACT) and {"name", "color"} <= fields.keys() and "text" not in fields:
+            return read_tag(where, fields)
+        found: BookmarkFields = systems.read_netscape(fields) if self.kind is Kind.NETSCAPE else self.read_fields(fields)
+        return found.to_bookmark(where)
+
+    def choose_format(self, fields: Sequence[str], what: str, *, in_table: bool) -> BookmarkFormat:
+        """Return the format that was asked for, or the one that the fields give away."""
+        for kind, (signs, read) in (_TABLES if in_table else _DOCUMENTS).items():
+            if signs <= set(fields) and self.kind in (Kind.AUTO, kind):
+                self.kind = kind
+                return read
+        system = "any system that is known here" if self.kind is Kind.AUTO else str(self.kind)
+        raise UnreadableFile(problem=f"{what} are not those of {system}: {', '.join(sorted(fields))[:200]}.")

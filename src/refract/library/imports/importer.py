@@ -1,0 +1,220 @@
+"""Rows become items, a batch in a transaction. Bringing the same rows again changes nothing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from sqlalchemy import Table, func, select, update
+
+from refract.core.db.bulk import insert_or_skip, insert_rows
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.ids import IdSource
+from refract.core.runtime import Runtime
+from refract.library.imports.rows import Bookmark, BookmarkRow, TagRow
+from refract.library.imports.decisions import RowDecision, SeenRows, classify_row, decide_rows, get_confirmed_at
+from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport, RowOutcome
+from refract.library.imports.saved_pages import build_page_row
+from refract.library.imports.stored_rows import StoredRow, from_stored_row, to_stored_row
+from refract.library.models import Enrichment, FieldSource, Item, ItemStatus, ItemTag, ItemType, SavedPage
+from refract.library.recognition import RecognisedText, extract_first_line
+from refract.library.search import index_items
+from refract.library.service import storage
+from refract.tags import personal_tags
+from refract.tags.grammar import personal_key
+from refract.tags.models import Tag, TagAlias
+from refract.tags.service import adjust_usage
+
+BATCH_SIZE = 200
+MAX_BATCH_CHARACTERS = 256 * 1024
+LIBRARY_FULL_MESSAGE = "Your library is full: ask an administrator for more room."
+
+
+async def create_import(session: WriteSession, rt: Runtime, user_id: int, kind: str, name: str | None) -> LibraryImport:
+    """An import without rows so far."""
+    one = LibraryImport(
+        id=rt.ids.next_id(), user_id=user_id, kind=kind, name=name[:255] if name else None, status=ImportStatus.RUNNING, total=0, created=0,
+        existing=0, refused=0, made_tags={"made": [], "revived": []}, created_at=rt.clock.now(), finished_at=None,
+    )  # fmt: skip
+    session.add(one)
+    await session.flush()
+    return one
+
+
+async def add_import_rows(session: WriteSession, one: LibraryImport, rows: Sequence[BookmarkRow]) -> None:
+    """Keep rows of the file until their turn comes."""
+    await add_stored_rows(session, one, [to_stored_row(row) for row in rows])
+
+
+async def add_stored_rows(session: WriteSession, one: LibraryImport, rows: Sequence[StoredRow]) -> None:
+    """Store rows that were made ready in an extraction process."""
+    waiting = {"import_id": one.id, "outcome": RowOutcome.WAITING, "item_id": None}
+    numbered = [{**waiting, "number": number, **row._asdict()} for number, row in enumerate(rows, start=one.total + 1)]
+    await insert_rows(session, cast("Table", ImportRow.__table__), numbered)
+    one.total += len(rows)
+    await session.flush()
+
+
+async def import_batch(rt: Runtime, import_id: int) -> bool:
+    """Make items of the next waiting rows; whether there may be more. Committed when this returns."""
+    async with rt.db.write() as session:
+        one = await _lock_import(session, import_id)
+        if one is None or one.status != ImportStatus.RUNNING:
+            return False
+        waiting = select(ImportRow).where(ImportRow.import_id == import_id, ImportRow.outcome == RowOutcome.WAITING)
+        some = _limit_batch(await session.scalars(waiting.order_by(ImportRow.number).limit(BATCH_SIZE)))
+        if not some:
+            one.status, one.finished_at = ImportStatus.DONE, rt.clock.now()
+            return False
+        rows = {row.number: from_stored_row(row.place, row.shown, row.why, row.content) for row in some}
+        verdicts = await _create_items(session, rt, one, rows)
+        for row in some:
+            verdict = verdicts[row.number]
+            row.outcome, row.why, row.item_id, row.content = verdict.outcome, verdict.why, verdict.item_id, None
+        outcomes = [verdict.outcome for verdict in verdicts.values()]
+        one.created += outcomes.count(RowOutcome.CREATED)
+        one.existing += outcomes.count(RowOutcome.EXISTS)
+        one.refused += outcomes.count(RowOutcome.REFUSED)
+        return True
+
+
+def _limit_batch(rows: Iterable[ImportRow]) -> list[ImportRow]:
+    """Return the first row, and those behind it that are not too much for one batch: one may carry a page of megabytes."""
+    some: list[ImportRow] = []
+    size = 0
+    for row in rows:
+        size += len(row.content or "")
+        if some and size > MAX_BATCH_CHARACTERS:
+            break
+        some.append(row)
+    return some
+
+
+async def preview_rows(
+    session: ReadSession, user_id: int, rows: Sequence[BookmarkRow], earlier: SeenRows, now: datetime
+) -> list[RowDecision]:
+    """What would become of the rows."""
+    verdicts = await decide_rows(session, user_id, {number: classify_row(row) for number, row in enumerate(rows)}, earlier, now)
+    return [verdicts[number] for number in range(len(rows))]
+
+
+async def _lock_import(session: WriteSession, import_id: int) -> LibraryImport | None:
+    """The import, which nobody else goes on with until this transaction ends."""
+    row = select(LibraryImport).where(LibraryImport.id == import_id).with_for_update().execution_options(populate_existing=True)
+    return cast("Import | None", await session.scalar(row))
+
+
+async def _create_items(session: WriteSession, rt: Runtime, one: LibraryImport, rows: Mapping[int, BookmarkRow]) -> dict[int, RowDecision]:
+    now = rt.clock.now()
+    weighed = {number: classify_row(row) for number, row in rows.items()}
+    verdicts = await decide_rows(session, one.user_id, weighed, SeenRows(), now)
+    created = [number for number, verdict in verdicts.items() if verdict.outcome is RowOutcome.CREATED]
+    bookmarks = {number: row for number in created if isinstance(row := rows[number], Bookmark)}
+    tag_rows = [row for number in created if isinstance(row := rows[number], TagRow)]
+    numbers = dict(zip(bookmarks, rt.ids.next_ids(len(bookmarks)), strict=True))
+    made = [_build_item(one, numbers[number], row, weighed[number].recognised, now) for number, row in bookmarks.items()]
+    asked = (build_page_row(numbers[number], row, now) for number, row in bookmarks.items() if row.page is not None)
+    pages = [page for page in asked if page is not None]
+    stored = _measure_storage(made, pages)
+    if not await storage.has_free_storage(session, rt, one.user_id, stored):
+        verdicts |= dict.fromkeys(bookmarks, RowDecision(RowOutcome.REFUSED, LIBRARY_FULL_MESSAGE))
+        bookmarks, numbers, made, pages, stored = {}, {}, [], [], storage.StorageUsage()
+    tags = await _ensure_tags(session, rt.ids, one, bookmarks, tag_rows, now)
+    await insert_rows(session, cast("Table", Item.__table__), made)
+    await insert_rows(session, cast("Table", SavedPage.__table__), pages)
+    await _apply_tags(session, {numbers[number]: [tags[name].id for name in row.tags] for number, row in bookmarks.items()}, now)
+    await index_items(session, list(numbers.values()))
+    await storage.adjust_usage(session, one.user_id, stored)
+    return {
+        number: RowDecision(verdict.outcome, verdict.why, numbers[number]) if number in numbers else verdict
+        for number, verdict in verdicts.items()
+    }
+
+
+def _measure_storage(items: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any]]) -> storage.StorageUsage:
+    texts = storage.count_bytes(*(item["text"] for item in items))
+    return storage.StorageUsage(len(items), texts + storage.count_bytes(*(page[name] for page in pages for name in ("text", "html"))))
+
+
+def _build_item(one: LibraryImport, item_id: int, row: Bookmark, seen: RecognisedText | None, now: datetime) -> dict[str, Any]:
+    if seen is None:
+        problem = "a row that was not weighed"
+        raise ValueError(problem)
+    title = row.title or (None if row.own else extract_first_line(row.text))
+    status = ItemStatus.READY_TO_CONFIRM if row.waiting else ItemStatus.ARCHIVED
+    return {
+        "id": item_id, "user_id": one.user_id, "text": row.text, "url": seen.url, "url_digest": seen.url_digest, "canonical_digest": None,
+        "site": seen.site, "title": title, "title_source": (FieldSource.USER if row.title else FieldSource.SYSTEM) if title else None,
+        "summary": row.summary, "summary_source": FieldSource.USER if row.summary else None, "type": ItemType(seen.type), "status": status,
+        "pending": row.waiting, "enrichment": Enrichment.MANUAL, "note": None, "failure": None, "job_id": None, "charged_job_id": None,
+        "import_id": one.id, "created_at": min(row.created_at or row.confirmed_at or now, now), "updated_at": now,
+        "confirmed_at": get_confirmed_at(row, now), "version": 1,
+    }  # fmt: skip
+
+
+async def _ensure_tags(
+    session: WriteSession, ids: IdSource, one: LibraryImport, bookmarks: Mapping[int, Bookmark], tag_rows: Sequence[TagRow], now: datetime
+) -> dict[str, Tag]:
+    """All tags that the rows name. Those that are new because of this import are noted, for its roll-back."""
+    names = list(dict.fromkeys([*(name for row in bookmarks.values() for name in row.tags), *(row.name for row in tag_rows)]))
+    if not names:
+        return {}
+    before = await personal_tags.find_tags_by_key(session, one.user_id, {personal_key(name) for name in names})
+    gone = {tag.id for tag in before.values() if tag.deleted_at is not None}
+    found = await personal_tags.ensure_tags(session, ids, one.user_id, names, now)
+    known = {tag.id for tag in before.values()}
+    made = sorted({tag.id for tag in found.values()} - known)
+    one.made_tags = {
+        "made": [*one.made_tags["made"], *map(str, made)],
+        "revived": [*one.made_tags["revived"], *(str(number) for number in sorted({tag.id for tag in found.values()} & gone))],
+    }
+    for row in tag_rows:
+        if found[row.name].id in made:
+            found[row.name].color = row.color
+        await _add_aliases(session, one.user_id, found[row.name], row, now)
+    await session.flush()
+    return found
+
+
+async def _add_aliases(session: WriteSession, user_id: int, tag: Tag, row: TagRow, now: datetime) -> None:
+    """Names that meant the tag where it comes from mean it here, unless they mean something already."""
+    keys = {personal_key(alias): alias for alias in row.aliases}
+    taken = await personal_tags.find_tags_by_key(session, user_id, keys)
+    fresh = [
+        {"space": user_id, "key": key, "tag_id": tag.id, "name": keys[key], "created_at": now} for key in sorted(set(keys) - set(taken))
+    ]
+    await insert_or_skip(session, cast("Table", TagAlias.__table__), fresh)
+
+
+async def _apply_tags(session: WriteSession, wanted: Mapping[int, Sequence[int]], now: datetime) -> None:
+    """Tags on items that nobody else knows of yet. What was deleted in this very moment is left out."""
+    numbers = {tag_id for tag_ids in wanted.values() for tag_id in tag_ids}
+    if not numbers:
+        return
+    owner = await session.scalar(select(Item.user_id).where(Item.id == next(iter(wanted))))
+    held = await personal_tags.lock_tags(session, int(owner or 0), numbers)
+    live = {tag_id for tag_id, tag in held.items() if tag.deleted_at is None}
+    rows = [
+        {"item_id": item_id, "tag_id": tag_id, "created_at": now}
+        for item_id, tag_ids in wanted.items()
+        for tag_id in sorted(set(tag_ids) & live)
+    ]
+    await insert_rows(session, cast("Table", ItemTag.__table__), rows)
+    counts: dict[int, int] = {}
+    for row in rows:
+        counts[int(row["tag_id"])] = counts.get(int(row["tag_id"]), 0) + 1  # type: ignore[call-overload]
+    await adjust_usage(session, counts, now)
+
+
+async def stop_running_import(session: WriteSession, one: LibraryImport, now: datetime) -> LibraryImport:
+    """Go no further; what is done stays."""
+    held = await _lock_import(session, one.id) or one
+    if held.status == ImportStatus.RUNNING:
+        held.status, held.finished_at = ImportStatus.STOPPED, now
+        left = update(ImportRow).where(ImportRow.import_id == one.id, ImportRow.outcome == RowOutcome.WAITING).values(content=None)
+        await session.execute(left.execution_options(synchronize_session=False))
+    return held
+
+
+async def count_waiting_rows(session: ReadSession, import_id: int) -> int:
+    waiting = select(func.count()).where(ImportRow.import_id == import_id, ImportRow.outcome == RowOutcome.WAITING)
+    return await session.scalar(waiting) or 0

@@ -1,0 +1,65 @@
+"""Imports: what was brought, row by row, so that it can be told, gone on with, and taken back."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from refract.core.db.types import TABLE_OPTIONS, Model, long_text
+
+
+class ImportStatus(StrEnum):
+    RUNNING = "RUNNING"
+    DONE = "DONE"
+    STOPPED = "STOPPED"
+    ROLLING_BACK = "ROLLING_BACK"
+    ROLLED_BACK = "ROLLED_BACK"
+
+
+class RowOutcome(StrEnum):
+    WAITING = "WAITING"
+    CREATED = "CREATED"
+    EXISTS = "EXISTS"
+    REFUSED = "REFUSED"
+
+
+class LibraryImport(Model):
+    """One file that somebody brought."""
+
+    __tablename__ = "imports"
+    __table_args__ = (
+        CheckConstraint("status IN ('RUNNING', 'DONE', 'STOPPED', 'ROLLING_BACK', 'ROLLED_BACK')", name="status"),
+        Index("ix_imports_user", "user_id", "id"),
+        TABLE_OPTIONS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    kind: Mapped[str] = mapped_column(String(20))
+    name: Mapped[str | None] = mapped_column(String(255))
+    status: Mapped[str] = mapped_column(String(20))
+    total: Mapped[int]
+    created: Mapped[int]
+    existing: Mapped[int]
+    refused: Mapped[int]
+    made_tags: Mapped[dict[str, Any]] = mapped_column(JSON)  # ids of tags that it made or revived: a roll-back removes those left unused
+    created_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
+
+
+class ImportRow(Model):
+    """A row of such a file and what became of it."""
+
+    __tablename__ = "import_rows"
+    __table_args__ = (Index("ix_import_rows_outcome", "import_id", "outcome", "number"), TABLE_OPTIONS)
+
+    import_id: Mapped[int] = mapped_column(ForeignKey("imports.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    place: Mapped[str] = mapped_column(String(40))  # where in the file
+    shown: Mapped[str] = mapped_column(Text)  # enough to recognise it
+    outcome: Mapped[str] = mapped_column(String(10))
+    why: Mapped[str | None] = mapped_column(Text)
+    item_id: Mapped[int | None]
+    content: Mapped[str | None] = mapped_column(long_text())  # as long as it waits

@@ -1,0 +1,92 @@
+"""Taking an import back: its items, and the tags that it brought and nobody uses."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, func, select
+
+from refract.core.db.session import WriteSession
+from refract.core.runtime import Runtime
+from refract.library.errors import ImportNotOpen
+from refract.library.imports.importer import stop_running_import
+from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport
+from refract.library.models import Item, ItemTag
+from refract.library.service import storage
+from refract.tags import personal_tags
+from refract.tags.models import Tag, TagAlias
+from refract.tags.service import adjust_usage
+
+BATCH_SIZE = 200
+_NO_SYNC: dict[str, Any] = {"synchronize_session": False}
+
+
+async def mark_rolling_back(session: WriteSession, one: LibraryImport, now: datetime) -> LibraryImport:
+    """From now on nothing is added to the import; what it brought goes, slice by slice."""
+    held = await stop_running_import(session, one, now)
+    if held.status == ImportStatus.ROLLED_BACK:
+        raise ImportNotOpen(status="rolled back", remedy="there is nothing left of it")
+    held.status = ImportStatus.ROLLING_BACK
+    return held
+
+
+async def roll_back_batch(rt: Runtime, import_id: int) -> bool:
+    """Remove some items of an import; whether there may be more. Committed when this returns."""
+    async with rt.db.write() as session:
+        row = select(LibraryImport).where(LibraryImport.id == import_id).with_for_update().execution_options(populate_existing=True)
+        one = await session.scalar(row)
+        if one is None or one.status != ImportStatus.ROLLING_BACK:
+            return False
+        some = list(await session.scalars(select(Item.id).where(Item.import_id == import_id).order_by(Item.id).limit(BATCH_SIZE)))
+        if some:
+            await delete_items(session, rt, one.user_id, some)
+            return True
+        await _delete_tags(session, rt, one)
+        await session.execute(delete(ImportRow).where(ImportRow.import_id == import_id).execution_options(**_NO_SYNC))
+        one.status, one.finished_at = ImportStatus.ROLLED_BACK, rt.clock.now()
+        return False
+
+
+async def delete_items(session: WriteSession, rt: Runtime, user_id: int, item_ids: Collection[int]) -> None:
+    """Remove items with everything about them, as if they had never been; the counts of their tags follow."""
+    borne = select(ItemTag.tag_id).where(ItemTag.item_id.in_(item_ids))
+    await personal_tags.lock_tags(session, user_id, set(await session.scalars(borne)))
+    counts = select(ItemTag.tag_id, func.count()).where(ItemTag.item_id.in_(item_ids)).group_by(ItemTag.tag_id)
+    changes = {tag_id: -number for tag_id, number in (await session.execute(counts)).all()}
+    gone = await storage.measure_usage(session, user_id, item_ids)
+    await session.execute(delete(Item).where(Item.id.in_(item_ids)).execution_options(**_NO_SYNC))
+    await adjust_usage(session, changes, rt.clock.now())
+    await storage.adjust_usage(session, user_id, storage.StorageUsage(-gone.items, -gone.bytes))
+
+
+async def _delete_tags(session: WriteSession, rt: Runtime, one: LibraryImport) -> None:
+    """New tags vanish and revived ones are deleted again, where nothing bears them and no name means them since.
+
+    What items of another import bear becomes that one's, so that with the last of them the tag goes too.
+    """
+    made = {int(number) for number in one.made_tags["made"]}
+    revived = {int(number) for number in one.made_tags["revived"]}
+    held = await personal_tags.lock_tags(session, one.user_id, made | revived)
+    unused = [tag for tag in held.values() if not tag.usage_count]
+    vanishing = [tag.id for tag in unused if tag.id in made]
+    meant = select(TagAlias.tag_id).where(TagAlias.tag_id.in_(vanishing), TagAlias.created_at < one.created_at)
+    kept = set(await session.scalars(meant)) if vanishing else set()
+    await session.execute(delete(Tag).where(Tag.id.in_(set(vanishing) - kept)).execution_options(**_NO_SYNC))
+    for tag in unused:
+        if tag.id in revived and tag.deleted_at is None:
+            tag.deleted_at = rt.clock.now()
+    for tag in held.values():
+        if tag.usage_count:
+            await _reassign_tag(session, one, tag.id, "made" if tag.id in made else "revived")
+    await session.flush()
+
+
+async def _reassign_tag(session: WriteSession, one: LibraryImport, tag_id: int, how: str) -> None:
+    bearers = select(func.max(Item.import_id)).join(ItemTag, ItemTag.item_id == Item.id).where(ItemTag.tag_id == tag_id)
+    heir = await session.scalar(bearers.where(Item.import_id != one.id))
+    if heir is None:
+        return
+    row = select(LibraryImport).where(LibraryImport.id == heir).with_for_update().execution_options(populate_existing=True)
+    other = await session.scalar(row)
+    if other is not None and str(tag_id) not in other.made_tags[how]:
+        other.made_tags = {**other.made_tags, how: [*other.made_tags[how], str(tag_id)]}

@@ -1,0 +1,51 @@
+"""The saved page of an item, in files of ours."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from refract.library.imports.rows import Bookmark
+from refract.library.reader_view import sanitize_html
+from refract.records.errors import BadRecord
+from refract.records.values import guess_moment, plain_text
+
+PAGE_FIELDS = (
+    "url", "canonical_url", "title", "description", "author", "site", "language", "published_at", "image_url", "keywords", "text", "html",
+    "fetched_at",
+)  # fmt: skip
+_MAX_LENGTHS = {"title": 255, "author": 255, "site": 255, "language": 10}
+_MAX_TEXT_LENGTH = 2_000_000
+
+
+_SANITISED_KEY = "sanitised"
+"""Says of a page that its HTML was sanitised as the row was kept, in an extraction process."""
+
+
+def clean_page(page: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a page that are taken, with its HTML sanitised like any foreign one."""
+    html = page.get("html")
+    fields = {name: page[name] for name in PAGE_FIELDS if name in page}
+    return {**fields, "html": sanitize_html(html[:_MAX_TEXT_LENGTH]) if isinstance(html, str) else html, _SANITISED_KEY: True}
+
+
+def build_page_row(item_id: int, row: Bookmark, now: datetime) -> dict[str, Any] | None:
+    """A row of `item_pages`, or nothing where the file has no page that makes sense. Its HTML is sanitised, now or before."""
+    if not isinstance(row.page, Mapping):
+        return None
+    page = row.page
+    try:
+        words = {
+            name: plain_text(page.get(name))[: _MAX_LENGTHS.get(name, _MAX_TEXT_LENGTH)] or None
+            for name in PAGE_FIELDS
+            if name != "keywords"
+        }
+    except BadRecord:
+        return None
+    keywords = page.get("keywords")
+    html = words["html"] or ""
+    clean = html if page.get(_SANITISED_KEY) is True else sanitize_html(html)
+    return {
+        **words, "item_id": item_id, "url": words["url"] or row.text, "text": words["text"] or "", "html": clean,
+        "keywords": [str(word)[:50] for word in keywords[:50]] if isinstance(keywords, list) else [],
+        "published_at": guess_moment(page.get("published_at")), "fetched_at": guess_moment(page.get("fetched_at")) or now,
+    }  # fmt: skip

@@ -1,0 +1,130 @@
+"""Whole files, as the API and the pages take them: tried out, begun, watched, stopped and taken back."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import TypeVar
+
+from sqlalchemy import select
+
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.pagination import CursorCodec, Page, build_after_clause
+from refract.core.runtime import Runtime
+from refract.identity import audit
+from refract.identity.models import User
+from refract.library.errors import ImportNotFound
+from refract.library.imports.formats import Kind
+from refract.library.imports.decisions import SeenRows, decide_rows
+from refract.library.imports.importer import add_stored_rows, create_import
+from refract.library.imports.jobs import enqueue_import, enqueue_rollback
+from refract.library.imports.models import ImportRow, LibraryImport, RowOutcome
+from refract.library.imports.rollback import mark_rolling_back
+from refract.library.imports.upload import UploadedRows
+
+MAX_PREVIEW_ROWS = 1_000
+_BATCH_SIZE = 200
+"""Rows that are taken in between two turns of the event loop."""
+UploadRowT = TypeVar("UploadRowT")
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRow:
+    """What would become of a row."""
+
+    number: int
+    place: str
+    shown: str
+    outcome: RowOutcome
+    why: str | None
+    item_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPreview:
+    """What would become of a file; of its rows the first thousand, or of those that would not come."""
+
+    kind: Kind
+    total: int
+    created: int
+    existing: int
+    refused: int
+    rows: Sequence[PreviewRow]
+
+
+async def preview_file(
+    session: ReadSession, user_id: int, file: UploadedRows, now: datetime, *, only_left_out: bool = False
+) -> ImportPreview:
+    """With `left_out`, the trial tells of rows that would not come and of no others."""
+    earlier = SeenRows()
+    told: list[PreviewRow] = []
+    outcomes: Counter[RowOutcome] = Counter()
+    number = 0
+    for some in _iter_batches(file.iter_rows()):
+        verdicts = await decide_rows(session, user_id, {at: row.classified for at, row in enumerate(some)}, earlier, now)
+        for at, row in enumerate(some):
+            verdict = verdicts[at]
+            number += 1
+            outcomes[verdict.outcome] += 1
+            if len(told) < MAX_PREVIEW_ROWS and not (only_left_out and verdict.outcome is RowOutcome.CREATED):
+                told.append(PreviewRow(number, row.place, row.shown, verdict.outcome, verdict.why, verdict.item_id))
+        await asyncio.sleep(0)
+    created, existing, refused = (outcomes[outcome] for outcome in (RowOutcome.CREATED, RowOutcome.EXISTS, RowOutcome.REFUSED))
+    return ImportPreview(file.kind, number, created, existing, refused, told)
+
+
+async def start_import(session: WriteSession, rt: Runtime, user: User, file: UploadedRows, name: str | None) -> LibraryImport:
+    """Take the rows in; a worker makes items of them."""
+    one = await create_import(session, rt, user.id, file.kind, name)
+    for some in _iter_batches(file.iter_stored_rows()):
+        await add_stored_rows(session, one, some)
+        await asyncio.sleep(0)
+    await enqueue_import(session, rt, user.id, one.id)
+    await audit.record_event(session, rt, "library.import", actor=user, target=str(one.id))
+    return one
+
+
+def _iter_batches(rows: Iterator[UploadRowT]) -> Iterator[list[UploadRowT]]:
+    while some := list(islice(rows, _BATCH_SIZE)):
+        yield some
+
+
+async def start_rollback(session: WriteSession, rt: Runtime, user: User, import_id: int) -> LibraryImport:
+    """Remove what an import brought; a worker does so."""
+    one = await mark_rolling_back(session, await get_own_import(session, user.id, import_id), rt.clock.now())
+    await enqueue_rollback(session, rt, user.id, import_id)
+    await audit.record_event(session, rt, "library.import_rolled_back", actor=user, target=str(import_id))
+    return one
+
+
+async def get_own_import(session: ReadSession, user_id: int, import_id: int) -> LibraryImport:
+    one = await session.scalar(select(LibraryImport).where(LibraryImport.id == import_id, LibraryImport.user_id == user_id))
+    if one is None:
+        raise ImportNotFound
+    return one
+
+
+async def list_own_imports(session: ReadSession, cursors: CursorCodec, user_id: int, limit: int, cursor: str | None) -> Page[LibraryImport]:
+    """The latest first."""
+    question = ["imports", user_id]
+    wanted = select(LibraryImport).where(LibraryImport.user_id == user_id)
+    if cursor:
+        wanted = wanted.where(build_after_clause([LibraryImport.id], cursors.decode(question, cursor), descending=True))
+    rows = list(await session.scalars(wanted.order_by(LibraryImport.id.desc()).limit(limit + 1)))
+    return cursors.build_page(question, rows, limit, lambda one: [one.id])
+
+
+async def list_rows(
+    session: ReadSession, cursors: CursorCodec, import_id: int, outcome: RowOutcome | None, limit: int, cursor: str | None
+) -> Page[ImportRow]:
+    """What became of each row, in the order of the file."""
+    question = ["import", import_id, outcome]
+    wanted = select(ImportRow).where(ImportRow.import_id == import_id)
+    if outcome is not None:
+        wanted = wanted.where(ImportRow.outcome == outcome)
+    if cursor:
+        wanted = wanted.where(build_after_clause([ImportRow.number], cursors.decode(question, cursor), descending=False))
+    rows = list(await session.scalars(wanted.order_by(ImportRow.number).limit(limit + 1)))
+    return cursors.build_page(question, rows, limit, lambda row: [row.number])

@@ -1,0 +1,128 @@
+"""Records of other systems, and of ours, as bookmarks."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from refract.library.imports.rows import BookmarkFields
+from refract.records.errors import BadRecord
+from refract.records.reader import Fields
+from refract.records.values import guess_moment, plain_text
+
+BookmarkFormat = Callable[[Fields], BookmarkFields]
+NOTE = "data:text/plain;charset=utf-8,"
+"""How a note stands in a file of addresses: browsers show its text."""
+_WEB = re.compile(r"\s*https?://", re.IGNORECASE)
+_ROOTS = frozenset(
+    {
+        "bookmarks", "bookmarks bar", "bookmarks toolbar", "bookmarks menu", "other bookmarks", "mobile bookmarks", "favorites",
+        "favourites", "favorites bar", "reading list", "unsorted", "pocket", "read archive", "unread",
+    }
+)  # fmt: skip
+"""Folders that say nothing about what is in them."""
+
+
+def read_netscape(record: Fields) -> BookmarkFields:
+    """A bookmark of a browser, as `netscape.Bookmarks` finds it."""
+    named = record["attributes"]
+    bookmark = BookmarkFields(own="created_at" in named)
+    href = named.get("href", "").strip()
+    if href.lower().startswith(NOTE):
+        bookmark.own = True  # no other system writes one
+        bookmark.set_note(unquote(href[len(NOTE) :]))
+    else:
+        bookmark.text = _address(href)
+    bookmark.set_title(record["title"])
+    bookmark.set_summary(record["description"])
+    bookmark.add_tags(named.get("tags", "").split(","))
+    bookmark.add_tags(_folders(record["folders"]))
+    bookmark.created_at = guess_moment(named.get("created_at") or named.get("add_date") or named.get("time_added"))
+    bookmark.confirmed_at = guess_moment(named.get("confirmed_at")) or bookmark.created_at
+    bookmark.waiting = named.get("waiting") == "1"
+    return bookmark
+
+
+def read_pocket(record: Fields) -> BookmarkFields:
+    """`title,url,time_added,tags,status`; tags are apart by `|`, in older files by commas."""
+    bookmark = BookmarkFields(text=_address(record.get("url")))
+    bookmark.set_title(record.get("title"))
+    tags = plain_text(record.get("tags"))
+    bookmark.add_tags(tags.split("|" if "|" in tags else ","))
+    bookmark.created_at = bookmark.confirmed_at = guess_moment(record.get("time_added"))
+    return bookmark
+
+
+def read_raindrop(record: Fields) -> BookmarkFields:
+    """`id,title,note,excerpt,url,folder,tags,created,cover,highlights,favorite`."""
+    bookmark = BookmarkFields(text=_address(record.get("url")))
+    bookmark.set_title(record.get("title"))
+    bookmark.set_summary(record.get("note"), record.get("excerpt"))
+    bookmark.add_tags(plain_text(record.get("tags")).split(","))
+    bookmark.add_tags(_folders([part.strip() for part in plain_text(record.get("folder")).split("/")]))
+    bookmark.created_at = bookmark.confirmed_at = guess_moment(record.get("created"))
+    if plain_text(record.get("highlights")).strip():
+        bookmark.remarks.append("highlights are not kept")
+    return bookmark
+
+
+def read_linkding(record: Fields) -> BookmarkFields:
+    """A bookmark of the REST API."""
+    bookmark = BookmarkFields(text=_address(record.get("url")))
+    bookmark.set_title(record.get("title") or record.get("website_title"))
+    bookmark.set_summary(record.get("notes"), record.get("description") or record.get("website_description"))
+    bookmark.add_tags(_list(record.get("tag_names")))
+    bookmark.created_at = bookmark.confirmed_at = guess_moment(record.get("date_added"))
+    return bookmark
+
+
+def read_karakeep(record: Fields) -> BookmarkFields:
+    """A bookmark of the export: a link or a text; files are not taken."""
+    content = record.get("content")
+    content = content if isinstance(content, Mapping) else {}
+    bookmark = BookmarkFields()
+    if content.get("type") == "text":
+        bookmark.set_note(content.get("text"))
+    elif content.get("type") == "asset":
+        raise BadRecord("It is a file, not an address or a text.")
+    else:
+        bookmark.text = _address(content.get("url") or record.get("url"))
+    bookmark.set_title(record.get("title") or content.get("title"))
+    bookmark.set_summary(record.get("note"), record.get("summary"))
+    bookmark.add_tags(_list(record.get("tags")))
+    bookmark.created_at = bookmark.confirmed_at = guess_moment(record.get("createdat") or record.get("createdAt"))
+    return bookmark
+
+
+def read_ours(record: Fields) -> BookmarkFields:
+    """What our own export writes."""
+    bookmark = BookmarkFields(own=True)
+    bookmark.set_note(record.get("text") or record.get("url"))
+    bookmark.set_title(record.get("title"))
+    bookmark.set_summary(record.get("summary"))
+    bookmark.add_tags(_list(record.get("tags")))
+    bookmark.created_at, bookmark.confirmed_at = guess_moment(record.get("created_at")), guess_moment(record.get("confirmed_at"))
+    bookmark.waiting = record.get("status") in ("ENRICHING", "READY_TO_CONFIRM", "FAILED")
+    page = record.get("page")
+    bookmark.page = page if isinstance(page, Mapping) else None
+    return bookmark
+
+
+def _address(value: Any) -> str:
+    text = plain_text(value).strip()
+    if not text:
+        raise BadRecord("It has no address.")
+    if not _WEB.match(text):
+        problem = f"Only http and https addresses can be kept, not {text.split(':', 1)[0][:20]}:." if ":" in text else "This is no address."
+        raise BadRecord(problem)
+    return text
+
+
+def _list(value: Any) -> list[str]:
+    if not isinstance(value, list):
+        return [plain_text(value)] if value else []
+    return [plain_text(one.get("name")) if isinstance(one, Mapping) else plain_text(one) for one in value]
+
+
+def _folders(names: Any) -> list[str]:
+    return [name for name in names if name.lower() not in _ROOTS]

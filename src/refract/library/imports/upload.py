@@ -1,0 +1,137 @@
+"""Files that people bring over the web, read in an extraction process: megabytes of HTML, CSV or JSON that anybody may have made.
+
+The child writes two lines for each row, so that the server takes in a piece at a time and parses no more than it needs.
+"""
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from refract.core.errors import Unavailable
+from refract.core.extraction.pool import ExtractionPool
+from refract.core.extraction.tasks import ExtractionBusy, ExtractionError, ExtractionTask, TaskRefused
+from refract.core.runtime import Runtime
+from refract.core.text import make_excerpt
+from refract.library.imports.formats import Kind, open_rows
+from refract.library.imports.rows import BookmarkRow
+from refract.library.imports.decisions import ClassifiedRow, classify_row
+from refract.library.imports.stored_rows import StoredRow, to_stored_row
+from refract.library.models import ItemType
+from refract.library.recognition import RecognisedText
+from refract.records.errors import UnreadableFile
+from refract.records.reader import MAX_SHOWN
+
+MAX_UPLOAD_ROWS = 100_000
+"""Rows of a file over the web. Four megabytes of real bookmarks are thirty thousand."""
+
+STORE_ROWS_TASK = ExtractionTask(
+    "import", "refract.library.imports.upload:keep_rows", cpu_seconds=30, wall_seconds=120.0, max_output=128 * 1024 * 1024, slow=True
+)
+CLASSIFY_ROWS_TASK = replace(STORE_ROWS_TASK, kind="import_trial", function="refract.library.imports.upload:weigh_rows")
+_CHUNK_BYTES = 64 * 1024
+
+
+class ImportsBusy(Unavailable):
+    """Your other files are still being read: try again in a moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedRow:
+    """A row of a dry run: where it stands, what is shown of it, and what it is."""
+
+    place: str
+    shown: str
+    classified: ClassifiedRow
+
+
+class UploadedRows:
+    """The rows of a file as bytes, and what wrote it."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        *self._pieces, last = pieces
+        self.kind = Kind(json.loads(last))
+
+    def iter_stored_rows(self) -> Iterator[StoredRow]:
+        """Yield rows to store, each parsed as it is asked for."""
+        for head, content in self._iter_line_pairs():
+            place, text, why = json.loads(head)
+            yield StoredRow(place, text, why, content.decode() or None)
+
+    def iter_rows(self) -> Iterator[UploadedRow]:
+        """Yield rows of a dry run."""
+        for head, note in self._iter_line_pairs():
+            place, text, refused, is_bookmark, digest, moment, waiting, remarks = json.loads(head)
+            kind = ItemType.ARTICLE if digest else ItemType.NOTE
+            recognised = RecognisedText(kind, url_digest=digest) if is_bookmark else None
+            at = datetime.fromisoformat(moment) if moment else None
+            is_note = is_bookmark and not digest
+            yield UploadedRow(place, text, ClassifiedRow(refused, recognised, json.loads(note) if is_note else None, at, waiting, remarks))
+
+    def _iter_line_pairs(self) -> Iterator[tuple[bytes, bytes]]:
+        lines = _iter_lines(self._pieces)
+        return zip(lines, lines, strict=True)
+
+
+async def read_upload(rt: Runtime, user_id: int, body: bytes, kind: Kind, *, preview: bool) -> UploadedRows:
+    """Return the rows of a file, for a dry run or to be stored.
+
+    Raises `UnreadableFile` about a file that is none of those we know, or that is too much to read.
+    """
+    try:
+        task = CLASSIFY_ROWS_TASK if preview else STORE_ROWS_TASK
+        return UploadedRows(await rt.singleton(ExtractionPool).run(task, body, owner=str(user_id), kind=kind.value))
+    except TaskRefused as exc:
+        raise UnreadableFile(problem=str(exc.details["problem"])) from exc
+    except ExtractionBusy as exc:
+        raise ImportsBusy from exc
+    except ExtractionError as exc:
+        raise UnreadableFile(problem="The file takes too long to read: bring it in parts.") from exc
+
+
+def write_stored_rows(body: bytes, *, kind: str) -> Iterator[bytes]:
+    """Yield rows to store. Runs in the extraction process."""
+    return _write_rows(body, kind, _format_stored_row)
+
+
+def write_classified_rows(body: bytes, *, kind: str) -> Iterator[bytes]:
+    """Yield rows of a dry run. Runs in the extraction process."""
+    return _write_rows(body, kind, _format_classified_row)
+
+
+def _write_rows(body: bytes, kind: str, write: Callable[[BookmarkRow], tuple[str, str]]) -> Iterator[bytes]:
+    piece = b""
+    try:
+        rows = open_rows(io.BytesIO(body), Kind(kind))
+        for number, row in enumerate(rows):
+            if number == MAX_UPLOAD_ROWS:
+                raise TaskRefused("TOO_MANY_ROWS", problem=f"The file has more than {MAX_UPLOAD_ROWS:,} rows: bring it in parts.")
+            piece += "{}\n{}\n".format(*write(row)).encode()
+            if len(piece) > _CHUNK_BYTES:
+                yield piece
+                piece = b""
+    except UnreadableFile as exc:
+        raise TaskRefused(exc.code, problem=exc.message) from exc
+    yield piece
+    yield json.dumps(rows.kind).encode()
+
+
+def _format_stored_row(row: BookmarkRow) -> tuple[str, str]:
+    place, text, why, content = to_stored_row(row)
+    return json.dumps([place, text, why]), content or ""
+
+
+def _format_classified_row(row: BookmarkRow) -> tuple[str, str]:
+    weighed = classify_row(row)
+    moment = weighed.moment.isoformat() if weighed.moment else None
+    facts = [weighed.refused, weighed.recognised is not None, weighed.digest, moment, weighed.waiting, weighed.remarks]
+    return json.dumps([row.where, make_excerpt(row.text, MAX_SHOWN), *facts]), json.dumps(weighed.note)
+
+
+def _iter_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield lines without their ends, whole ones from pieces that may end anywhere."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from whole

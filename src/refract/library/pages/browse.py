@@ -1,0 +1,112 @@
+"""The library as a list: search, filters with counts, and the box that takes anything worth keeping."""
+
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Form, Query, Request
+from pydantic import ValidationError
+from starlette.responses import RedirectResponse, Response
+
+from refract.core.errors import Invalid
+from refract.core.pagination import CursorCodec
+from refract.core.runtime import Runtime
+from refract.identity.authentication import Caller
+from refract.identity.dependencies import ReadCaller, WriteCaller
+from refract.identity.responses import render_response
+from refract.library import service
+from refract.library.models import ItemStatus, ItemType
+from refract.library.queries.browse import LibraryFilter, count_facets, list_items
+from refract.library.queries import items as queries_items
+from refract.library.queries.serializers import serialize_items
+from refract.library.recognition import split_paste
+from refract.library.schemas import ItemCreate
+from refract.web import flash
+from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.routing import large_body
+
+router = page_router()
+PAGE_SIZE = 25
+SearchText = Annotated[str | None, Query(max_length=200)]
+
+
+@router.get("/app/library")
+async def library_page(  # noqa: PLR0913, PLR0917 - each filter is one
+    request: Request,
+    actor: ReadCaller,
+    rt: Rt,
+    cursor: CursorParam = None,
+    q: SearchText = None,
+    tag: SearchText = None,
+    type: Annotated[str, Query(max_length=20)] = "",  # noqa: A002 - what the filter is called
+    untagged: bool = False,
+    discarded: bool = False,
+) -> Response:
+    """What I keep, the newest first, or what matches; or what I have put away."""
+    kind = ItemType(type) if type in list(ItemType) else None
+    state = ItemStatus.DISCARDED if discarded else ItemStatus.ARCHIVED
+    shelf = LibraryFilter(actor.user.id, state, type=kind, tags=(tag,) if tag else (), untagged=untagged, q=q or None)
+    return await _render_page(request, actor, rt, shelf, cursor)
+
+
+@router.post("/app/items")
+@large_body
+async def capture(
+    request: Request, actor: WriteCaller, rt: Rt, text: Annotated[str, Form(max_length=100_000)] = "", plain: Annotated[str, Form()] = ""
+) -> Response:
+    """Keep a thought, an address, or as many addresses as there are lines."""
+    try:
+        texts = split_paste(text) or [text]
+        async with rt.db.write() as session:
+            for one in texts:
+                await service.capture_item(session, rt, actor.user, ItemCreate(text=one, enrich=not plain))
+    except (ValidationError, Invalid) as wrong:
+        message = wrong.message if isinstance(wrong, Invalid) else str(wrong.errors()[0]["msg"]).removeprefix("Value error, ")
+        return await _render_page(
+            request, actor, rt, LibraryFilter(actor.user.id), None, status=422, values={"text": text}, errors={"text": message}
+        )
+    response = RedirectResponse("/app/library" if plain else "/app/review", 303)
+    flash.add(response, rt, "Saved." if len(texts) == 1 else f"Saved {len(texts)} things.")
+    return response
+
+
+async def _render_page(
+    request: Request, actor: Caller, rt: Runtime, shelf: LibraryFilter, cursor: str | None, *, status: int = 200, **more: Any
+) -> Response:
+    async with rt.db.read() as session:
+        page = await list_items(session, CursorCodec(rt.secret), shelf, limit=PAGE_SIZE, cursor=cursor)
+        items = await serialize_items(session, page.items)
+        facets = await count_facets(session, shelf)
+        waiting = await queries_items.count_pending_items(session, actor.user.id)
+    tag = shelf.tags[0] if shelf.tags else None
+    discarded = shelf.state is ItemStatus.DISCARDED
+    kept = {
+        "q": shelf.q, "tag": tag, "type": shelf.type.value if shelf.type else None, "untagged": "true" if shelf.untagged else None,
+        "discarded": "true" if discarded else None,
+    }  # fmt: skip
+    return render_response(
+        request,
+        actor,
+        "library/index.html",
+        status=status,
+        page_title="Library",
+        items=items,
+        facets=facets,
+        tag=tag,
+        kind=shelf.type.value if shelf.type else "",
+        untagged=shelf.untagged,
+        discarded=discarded,
+        q=shelf.q or "",
+        filtered=any(kept.values()),
+        approximate=page.approximate,
+        waiting=waiting,
+        review_waiting=waiting,
+        address=lambda **changes: _build_url(kept, changes),
+        next_url=_build_url(kept, {"cursor": page.next_cursor}) if page.next_cursor else None,
+        first_url=_build_url(kept, {}) if cursor else None,
+        **more,
+    )
+
+
+def _build_url(kept: dict[str, str | None], changes: dict[str, str | None]) -> str:
+    query = {name: value for name, value in {**kept, **changes}.items() if value}
+    return f"/app/library?{urlencode(query)}" if query else "/app/library"

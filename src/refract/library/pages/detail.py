@@ -1,0 +1,94 @@
+"""One item: to read with a comfortable measure, to change, and what is like it."""
+
+from typing import Annotated, Any
+
+from fastapi import Form, Request
+from pydantic import ValidationError
+from starlette.responses import RedirectResponse, Response
+
+from refract.core.errors import Conflict, Invalid
+from refract.core.runtime import Runtime
+from refract.core.schemas import Id
+from refract.core.threads import WorkThreadPool
+from refract.identity.authentication import Caller
+from refract.identity.dependencies import ReadCaller, WriteCaller
+from refract.identity.responses import render_response
+from refract.library import service
+from refract.library.dependencies import lock_own_item
+from refract.library.models import SavedPage
+from refract.library.queries import items as queries_items
+from refract.library.queries.serializers import serialize_item
+from refract.library.reader_view import build_reader_view
+from refract.library.schemas import ItemPatch
+from refract.library.search.similar import find_similar_items
+from refract.web import flash
+from refract.web.dependencies import Rt, page_router
+
+router = page_router()
+MAX_SIMILAR_ITEMS = 5
+
+
+@router.get("/app/library/{item_id}")
+async def item_page(item_id: Id, request: Request, actor: ReadCaller, rt: Rt) -> Response:
+    return await _render_item(request, actor, rt, item_id)
+
+
+@router.post("/app/library/{item_id}")
+async def change_item(
+    item_id: Id,
+    request: Request,
+    actor: WriteCaller,
+    rt: Rt,
+    title: Annotated[str, Form()] = "",
+    summary: Annotated[str, Form()] = "",
+    tags: Annotated[str, Form(max_length=2_000)] = "",
+) -> Response:
+    """Change title, summary and tags. The field holds all tags: what is not in it comes off."""
+    typed = {"title": title, "summary": summary, "tags": tags}
+    names = [name.strip() for name in tags.split(",") if name.strip()]
+    try:
+        changes = ItemPatch.model_validate({"title": title, "summary": summary, "tag_ids": [], "new_tags": names})
+        async with lock_own_item(rt, actor, item_id) as held:
+            await service.edit_item(held, changes)
+    except ValidationError as wrong:
+        errors = {str(one["loc"][0]): str(one["msg"]) for one in wrong.errors()}
+        return await _render_item(request, actor, rt, item_id, status=422, values=typed, errors=errors)
+    except (Conflict, Invalid) as refused:
+        return await _render_item(request, actor, rt, item_id, status=refused.status, values=typed, errors={"tags": refused.message})
+    response = RedirectResponse(f"/app/library/{item_id}", 303)
+    flash.add(response, rt, "Saved.", undo=f"/app/items/{item_id}/undo")
+    return response
+
+
+@router.post("/app/library/{item_id}/discard")
+async def discard_item(item_id: Id, actor: WriteCaller, rt: Rt) -> Response:
+    """Put an item away, with a way back."""
+    async with lock_own_item(rt, actor, item_id) as held:
+        await service.discard_item(held)
+        name = held.item.title or held.item.text
+    response = RedirectResponse("/app/library", 303)
+    flash.add(response, rt, f"Discarded “{name[:80]}”.", undo=f"/app/items/{item_id}/undo")
+    return response
+
+
+async def _render_item(request: Request, actor: Caller, rt: Runtime, item_id: int, *, status: int = 200, **context: Any) -> Response:
+    async with rt.db.read() as session:
+        item = await queries_items.get_own_item(session, actor.user.id, item_id)
+        card = await serialize_item(session, item)
+        page = await session.get(SavedPage, item_id)
+        similar = await find_similar_items(session, item, MAX_SIMILAR_ITEMS)
+        waiting = await queries_items.count_pending_items(session, actor.user.id)
+    threads = rt.singleton(WorkThreadPool)  # a saved page may have a megabyte, which is sanitised and compressed
+    return await threads.run(
+        render_response,
+        request,
+        actor,
+        "library/item.html",
+        status=status,
+        page_title=card.title or "Item",
+        item=card,
+        reading=await threads.run(build_reader_view, item, page),
+        similar=[{"id": str(one.id), "title": one.title or one.text[:80], "site": one.site} for one, _ in similar],
+        review_waiting=waiting,
+        **context,
+    )

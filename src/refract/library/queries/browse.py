@@ -1,0 +1,240 @@
+"""The library as a list: filters, search, and what each filter would find.
+
+Without words the newest confirmed come first. With words those that have all of them in title or tags come first, then those that have
+them anywhere, in both parts the latest captured first: an order that needs no scores, so it is the same on three databases, and a cursor
+can hold it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, false, func, or_, select
+
+from refract.core.db.bulk import iter_batches
+from refract.core.db.session import ReadSession
+from refract.core.pagination import CursorCodec, Page
+from refract.library.models import Item, ItemStatus, ItemTag, ItemType
+from refract.library.search.fuzzy import find_near_titles
+from refract.library.search.match import build_match_clause, find_common_tokens, get_search_source, prepare_search
+from refract.library.search.terms import SearchTerms, TokenMatch, match_any_field, match_title, parse_terms
+from refract.tags.grammar import personal_key
+from refract.tags.models import Tag, TagAlias
+from refract.tags.personal_tags import find_tags_by_key
+
+MAX_FACETS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFilter:
+    """Which items of a person. `tags` are names or ids, all of which an item must bear."""
+
+    user_id: int
+    state: ItemStatus = ItemStatus.ARCHIVED
+    type: ItemType | None = None
+    tags: Sequence[str] = ()
+    untagged: bool = False
+    after: datetime | None = None
+    before: datetime | None = None
+    q: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryItemPage(Page[Item]):
+    """A page. `approximate` says that nothing has these words, and these are near to them."""
+
+    approximate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _LibraryQuery:
+    """A shelf whose words and tags have been looked up."""
+
+    library_filter: LibraryFilter
+    terms: SearchTerms | None
+    wanted: ColumnElement[bool]
+    sections: Sequence[TokenMatch] = field(default=())
+
+
+async def list_items(
+    session: ReadSession, cursors: CursorCodec, shelf: LibraryFilter, *, limit: int, cursor: str | None
+) -> LibraryItemPage:
+    """One page in at most three queries for the items themselves, two more where tags are named in words."""
+    bound = ["library", asdict(shelf)]
+    position = cursors.decode(bound, cursor) if cursor else None
+    asked = await _build_query(session, shelf)
+    if asked is None:
+        return LibraryItemPage([], None)
+    if not asked.sections:
+        rows = await _list_by_date(session, asked, position, limit + 1)
+        page = cursors.build_page(bound, rows, limit, lambda item: [_get_item_date(item, shelf), item.id])
+        return LibraryItemPage(page.items, page.next_cursor)
+    found = await _list_by_words(session, asked, position, limit + 1)
+    if not found and position is None and asked.terms is not None and asked.terms.words:
+        near = await find_near_titles(session, shelf.user_id, asked.terms.words, asked.wanted, limit)
+        return LibraryItemPage(near, None, approximate=bool(near))
+    marked = cursors.build_page(bound, found, limit, lambda row: [row[0], row[1].id])
+    return LibraryItemPage([item for _, item in marked.items], marked.next_cursor)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFacets:
+    """How many items each further filter would leave."""
+
+    total: int
+    types: dict[str, int]
+    untagged: int
+    tags: Sequence[tuple[Tag, int]]
+
+
+async def count_facets(session: ReadSession, shelf: LibraryFilter) -> LibraryFacets:
+    """Counts over everything that the shelf holds, in four queries."""
+    asked = await _build_query(session, shelf)
+    if asked is None:
+        return LibraryFacets(0, dict.fromkeys(ItemType, 0), 0, [])
+    ids = _select_all_ids(session, asked)
+    types = dict.fromkeys(ItemType, 0) | {
+        ItemType(kind): count
+        for kind, count in (await session.execute(select(Item.type, func.count()).where(Item.id.in_(ids)).group_by(Item.type))).all()
+    }
+    bare = ~select(ItemTag.item_id).where(ItemTag.item_id == Item.id).exists()
+    untagged = await session.scalar(select(func.count()).select_from(Item).where(Item.id.in_(ids), bare)) or 0
+    count = func.count().label("items")
+    borne = select(ItemTag.tag_id, count).where(ItemTag.item_id.in_(ids)).group_by(ItemTag.tag_id)
+    found = await session.execute(borne.order_by(count.desc(), ItemTag.tag_id).limit(MAX_FACETS))
+    counts = {row.tag_id: row.items for row in found.all()}
+    tags = {tag.id: tag for tag in await session.scalars(select(Tag).where(Tag.id.in_(list(counts))))} if counts else {}
+    return LibraryFacets(sum(types.values()), {str(kind): number for kind, number in types.items()}, untagged,
+                  [(tags[tag_id], number) for tag_id, number in counts.items()])  # fmt: skip
+
+
+async def search_items(session: ReadSession, user_id: int, q: str, limit: int) -> list[Item]:
+    """The library's part of a search over everything: the first few items, in the order of the library's own search."""
+    asked = await _build_query(session, LibraryFilter(user_id, q=q))
+    if asked is None:
+        return []
+    if not asked.sections:
+        return await _list_by_date(session, asked, None, limit)
+    return [item for _, item in await _list_by_words(session, asked, None, limit)]
+
+
+async def _build_query(session: ReadSession, shelf: LibraryFilter) -> _LibraryQuery | None:
+    """None when nothing can be found: a tag that is not there, or a search without any word in it."""
+    wanted = [Item.user_id == shelf.user_id, Item.status == shelf.state]
+    terms = parse_terms(shelf.q) if shelf.q and shelf.q.strip() else None
+    if terms is not None and terms.is_empty:
+        return None
+    if shelf.type is not None:
+        wanted.append(Item.type == shelf.type)
+    moment = _get_date_column(shelf)
+    wanted += [moment >= shelf.after] if shelf.after is not None else []
+    wanted += [moment < shelf.before] if shelf.before is not None else []
+    wanted += [_build_tag_clause(await _find_tag(session, shelf.user_id, tag)) for tag in dict.fromkeys(shelf.tags)]
+    if shelf.untagged:
+        wanted.append(~select(ItemTag.item_id).where(ItemTag.item_id == Item.id).exists())
+    for name in terms.tags if terms else ():
+        wanted.append(_build_tag_clause(await find_tags_by_name(session, shelf.user_id, name)))
+    for name in terms.without_tags if terms else ():
+        wanted.append(~_build_tag_clause(await find_tags_by_name(session, shelf.user_id, name)))
+    sections: list[TokenMatch] = []
+    if terms is not None and terms.has_words:
+        sections = [match_title(shelf.user_id, terms)] if terms.words else []
+        sections.append(match_any_field(shelf.user_id, terms))
+        await prepare_search(session)
+    return _LibraryQuery(shelf, terms, and_(*wanted), sections)
+
+
+async def find_tags_by_name(session: ReadSession, user_id: int, name: str) -> list[int]:
+    """The tags that `#name` means: the one of this name or alias, `-` and `_` standing for spaces too; else all that begin so."""
+    spaced = name.replace("_", " ").replace("-", " ")
+    names = {name, spaced, name.replace("_", "-"), spaced.replace(" ", "-"), spaced.replace(" ", "_")}
+    own = select(Tag.id).where(Tag.space == user_id, Tag.key.in_(names), Tag.deleted_at.is_(None))
+    meant = select(TagAlias.tag_id).where(TagAlias.space == user_id, TagAlias.key.in_(names))
+    found = [*await session.scalars(own.order_by(Tag.id)), *await session.scalars(meant)]
+    if not found:
+        begun = Tag.key.startswith(name, autoescape=True)
+        found = list(await session.scalars(select(Tag.id).where(Tag.space == user_id, begun, Tag.deleted_at.is_(None)).order_by(Tag.id)))
+    return found
+
+
+async def _find_tag(session: ReadSession, user_id: int, tag: str) -> list[int]:
+    """The live tag of this name, else of this id."""
+    known = (await find_tags_by_key(session, user_id, [personal_key(tag)])).get(personal_key(tag))
+    if known is None and tag.isascii() and tag.isdigit() and len(tag) < 19:
+        known = await session.scalar(select(Tag).where(Tag.space == user_id, Tag.id == int(tag)))
+    return [known.id] if known is not None and known.deleted_at is None else []
+
+
+def _build_tag_clause(tag_ids: Sequence[int]) -> ColumnElement[bool]:
+    if not tag_ids:
+        return false()
+    return select(ItemTag.item_id).where(ItemTag.item_id == Item.id, ItemTag.tag_id.in_(tag_ids)).exists()
+
+
+def _get_date_column(shelf: LibraryFilter) -> Any:
+    """What has not been confirmed is dated by its capture."""
+    return Item.confirmed_at if shelf.state is ItemStatus.ARCHIVED else Item.created_at
+
+
+def _get_item_date(item: Item, shelf: LibraryFilter) -> datetime | None:
+    return item.confirmed_at if shelf.state is ItemStatus.ARCHIVED else item.created_at
+
+
+async def _list_by_date(session: ReadSession, asked: _LibraryQuery, position: Sequence[Any] | None, most: int) -> list[Item]:
+    moment = _get_date_column(asked.library_filter)
+    question = select(Item).where(asked.wanted)
+    if position is not None:
+        at, number = position
+        question = question.where(moment <= at, or_(moment < at, Item.id < number))  # the first bound lets planners begin in the middle
+    return list(await session.scalars(question.order_by(moment.desc(), Item.id.desc()).limit(most)))
+
+
+async def _list_by_words(session: ReadSession, asked: _LibraryQuery, position: Sequence[Any] | None, most: int) -> list[tuple[int, Item]]:
+    """Items with the number of the section they are in. What a section before has is left out of the next."""
+    first, behind = (position[0], position[1]) if position is not None else (0, None)
+    rows: list[tuple[int, Item]] = []
+    for number in range(first, len(asked.sections)):
+        question = await _build_section_query(
+            session, asked, number, [item.id for _, item in rows] if position is None and number else None
+        )
+        ids = await _list_ids(session, question, behind if number == first else None, most - len(rows))
+        items = {item.id: item for item in await _load_items(session, ids)}
+        rows += [(number, items[item_id]) for item_id in ids if item_id in items]
+        if len(rows) >= most:
+            break
+    return rows
+
+
+async def _list_ids(session: ReadSession, question: Select[int], behind: int | None, most: int) -> list[int]:
+    """The next matches of a section. Only ids are sorted; the items come by a question of their own."""
+    _, item_id = get_search_source(session.dialect)
+    if behind is not None:
+        question = question.where(item_id < behind)
+    return list(await session.scalars(question.order_by(item_id.desc()).limit(most)))
+
+
+async def _build_section_query(session: ReadSession, asked: _LibraryQuery, number: int, before: Sequence[int] | None) -> Select[int]:
+    """A section. `before` are all items of the sections before it, if they are known: then the index need not find them once more."""
+    indexed, item_id = get_search_source(session.dialect)
+    question = select(item_id).select_from(indexed).join(Item, Item.id == item_id).where(asked.wanted)
+    section = asked.sections[number]
+    if before is not None:
+        section = section.without_exception()
+        question = question.where(item_id.not_in(before)) if before else question
+    return question.where(build_match_clause(session.dialect, section, await find_common_tokens(session, section)))
+
+
+async def _load_items(session: ReadSession, ids: Sequence[int]) -> list[Item]:
+    found: list[Item] = []
+    for some in iter_batches(ids):
+        found += await session.scalars(select(Item).where(Item.id.in_(some)))
+    return found
+
+
+def _select_all_ids(session: ReadSession, asked: _LibraryQuery) -> Select[int]:
+    if not asked.sections:
+        return select(Item.id).where(asked.wanted)
+    indexed, item_id = get_search_source(session.dialect)
+    matches = build_match_clause(session.dialect, asked.sections[-1].without_exception())
+    return select(item_id).select_from(indexed).join(Item, Item.id == item_id).where(asked.wanted, matches)

@@ -1,0 +1,110 @@
+"""Keeping the words of items."""
+
+import asyncio
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from sqlalchemy import ARRAY, BindParameter, Table, Text, bindparam, delete, func, select
+from sqlalchemy.dialects.mysql import insert as mysql_insert
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from refract.core.db.bulk import iter_batches
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.settings.model import Dialect
+from refract.core.words import encode_number, encode_texts
+from refract.library.models import Item, ItemTag, SavedPage
+from refract.library.search.models import ItemSearch
+from refract.library.search.terms import OWNER_MARK, TITLE, WORD
+from refract.tags.models import Tag
+
+MAX_TOKENS = 10_000
+"""Distinct ones of one item: a long book. What comes after is not found, and no database reaches its limits."""
+MAX_INLINE_CHARACTERS = 20_000
+"""Characters whose words are found on the event loop; those of more are found in a thread."""
+_BATCH_SIZE = 200
+_SCHEME = re.compile(r"^\s*https?://(www\.)?", re.IGNORECASE)
+
+
+async def index_item(session: WriteSession, item: Item) -> None:
+    """Take in an item's words anew: title, summary, text, fetched page and tags. Called after every change of any of them."""
+    await session.flush()
+    await index_items(session, [item.id])
+
+
+async def index_items(session: WriteSession, item_ids: Collection[int]) -> None:
+    """The same for several, in four statements for each two hundred. Items that are gone are left out."""
+    for some in iter_batches(sorted(item_ids), _BATCH_SIZE):
+        fields = select(Item.id, Item.user_id, Item.title, Item.summary, Item.text, Item.url, Item.site).where(Item.id.in_(some))
+        items = (await session.execute(fields)).all()
+        tags = await _load_tag_names(session, some)
+        pages = await _load_pages(session, some)
+        size = sum(len(one.text) for one in items) + sum(len(text or "") for page in pages.values() for text in page)
+        if size <= MAX_INLINE_CHARACTERS:
+            rows = _build_token_rows(items, tags, pages)
+        else:  # a page may have a hundred thousand words, which are looked at one by one
+            rows = await asyncio.to_thread(_build_token_rows, items, tags, pages)
+        await write_tokens(session, rows)
+
+
+async def write_tokens(session: WriteSession, rows: Sequence[dict[str, Any]]) -> None:
+    """Write tokens, whether or not there were any."""
+    if rows:
+        if session.dialect != "postgresql":
+            rows = [{"number": row["number"], "words": " ".join(row["words"])} for row in rows]
+        await (await session.connection()).execute(_upsert(session.dialect), rows)
+
+
+async def remove_from_index(session: WriteSession, item_ids: Sequence[int]) -> None:
+    for some in iter_batches(item_ids):
+        await session.execute(delete(ItemSearch).where(ItemSearch.item_id.in_(some)).execution_options(synchronize_session=False))
+
+
+def build_tokens(user_id: int, titles: Iterable[str | None], texts: Iterable[str | None]) -> list[str]:
+    """What the index keeps of an item: whose it is, the words of title and tags twice, those of everything else once."""
+    strong = [text for text in titles if text]
+    first = encode_texts(TITLE, strong, MAX_TOKENS // 10)
+    rest = encode_texts(WORD, [*strong, *texts], MAX_TOKENS)
+    return [encode_number(OWNER_MARK, user_id), *first, *rest]
+
+
+def _build_token_rows(
+    items: Sequence[Any], tags: Mapping[int, Iterable[str]], pages: Mapping[int, Iterable[str | None]]
+) -> list[dict[str, Any]]:
+    return [{"number": item.id, "words": _build_item_tokens(item, tags.get(item.id, ()), pages.get(item.id, ()))} for item in items]
+
+
+def _build_item_tokens(one: Any, tags: Iterable[str], page: Iterable[str | None]) -> list[str]:
+    address = _SCHEME.sub("", one.url) if one.url else None
+    text = address or one.text
+    return build_tokens(one.user_id, [one.title, *tags], [one.summary, text, one.site, *page])
+
+
+async def _load_tag_names(session: ReadSession, item_ids: Sequence[int]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    borne = select(ItemTag.item_id, Tag.name).join(Tag, Tag.id == ItemTag.tag_id).where(ItemTag.item_id.in_(item_ids))
+    for item_id, name in (await session.execute(borne.order_by(Tag.id))).all():
+        found.setdefault(item_id, []).append(name)
+    return found
+
+
+async def _load_pages(session: ReadSession, item_ids: Sequence[int]) -> dict[int, list[str | None]]:
+    fields = select(SavedPage.item_id, SavedPage.title, SavedPage.description, SavedPage.author, SavedPage.site, SavedPage.text)
+    rows = (await session.execute(fields.where(SavedPage.item_id.in_(item_ids)))).all()
+    return {item_id: list(page) for item_id, *page in rows}
+
+
+def _upsert(dialect: Dialect) -> Any:
+    table = cast("Table", ItemSearch.__table__)
+    number: BindParameter[int] = bindparam("number")
+    words: BindParameter[str] = bindparam("words")
+    if dialect == "postgresql":
+        kept = func.array_to_tsvector(bindparam("words", type_=ARRAY(Text)))
+        fresh = postgresql_insert(table).values(item_id=number, tokens=kept)
+        return fresh.on_conflict_do_update(index_elements=["item_id"], set_={"tokens": fresh.excluded.tokens})
+    if dialect == "sqlite":
+        anew = sqlite_insert(table).values(item_id=number, tokens=words)
+        return anew.on_conflict_do_update(index_elements=["item_id"], set_={"tokens": anew.excluded.tokens})
+    other = mysql_insert(table).values(item_id=number, tokens=words)
+    return other.on_duplicate_key_update(tokens=other.inserted.tokens)

@@ -1,0 +1,121 @@
+"""Words of items that follow a change of their tags, a slice at a time, and what may be forgotten."""
+
+from collections.abc import Callable
+from datetime import time
+from typing import ClassVar
+
+from sqlalchemy import Select, select, text
+
+from refract.core.db.session import WriteSession
+from refract.core.runtime import Runtime
+from refract.core.schemas import Id
+from refract.jobs.handlers import handles
+from refract.jobs.models import MAINTENANCE_SHARE
+from refract.jobs.payload import JobPayload
+from refract.jobs.queue import enqueue
+from refract.jobs.schedule import PeriodicJob
+from refract.library.models import ItemTag, TagChangeItem
+from refract.library.search import index_items
+from refract.library.service import tag_changes
+
+YIELD_SECONDS = 0.01
+_BATCH_SIZE = 200
+_MERGE_PAGES = 200
+"""Of the index on SQLite that are written anew in one transaction."""
+
+
+class ReindexChange(JobPayload):
+    """Take in the words of all items that a merge, a deletion or their undoing was about."""
+
+    kind: ClassVar[str] = "library.reindex_change"
+    change_id: Id
+
+
+class ReindexTag(JobPayload):
+    """Take in the words of all items that bear a tag, which has another name now."""
+
+    kind: ClassVar[str] = "library.reindex_tag"
+    tag_id: Id
+
+
+class DeleteTagChanges(JobPayload):
+    """Remove merges and deletions that can no longer be undone."""
+
+    kind: ClassVar[str] = "library.forget_tag_changes"
+
+
+class PurgeDeletedWords(JobPayload):
+    """Let the index on SQLite forget the words of items that are gone."""
+
+    kind: ClassVar[str] = "library.forget_words"
+
+
+async def enqueue_reindex_change(session: WriteSession, rt: Runtime, user_id: int, change_id: int) -> None:
+    await enqueue(session, rt, ReindexChange(change_id=change_id), share=user_id)
+
+
+async def enqueue_reindex_tag(session: WriteSession, rt: Runtime, user_id: int, tag_id: int) -> None:
+    await enqueue(session, rt, ReindexTag(tag_id=tag_id), share=user_id)
+
+
+async def enqueue_word_purge(session: WriteSession, rt: Runtime) -> None:
+    """For whoever has removed items and wants no word of them left. Elsewhere the database itself sees to it."""
+    if session.dialect == "sqlite":
+        await enqueue(session, rt, PurgeDeletedWords(), dedup=PurgeDeletedWords.kind, share=MAINTENANCE_SHARE)
+
+
+@handles(ReindexChange)
+async def reindex_change_items(rt: Runtime, job: ReindexChange) -> None:
+    of_change = select(TagChangeItem.item_id).where(TagChangeItem.change_id == job.change_id).distinct()
+    await _reindex_in_batches(rt, lambda last: of_change.where(TagChangeItem.item_id > last).order_by(TagChangeItem.item_id))
+
+
+@handles(ReindexTag)
+async def reindex_tag_items(rt: Runtime, job: ReindexTag) -> None:
+    of_tag = select(ItemTag.item_id).where(ItemTag.tag_id == job.tag_id)
+    await _reindex_in_batches(rt, lambda last: of_tag.where(ItemTag.item_id > last).order_by(ItemTag.item_id))
+
+
+@handles(DeleteTagChanges)
+async def delete_tag_changes(rt: Runtime, _job: DeleteTagChanges) -> None:
+    while True:
+        async with rt.db.write() as session:
+            if not await tag_changes.delete_expired_changes(session, rt.clock.now()):
+                return
+        await rt.clock.sleep(YIELD_SECONDS)
+
+
+@handles(PurgeDeletedWords)
+async def purge_deleted_words(rt: Runtime, _job: PurgeDeletedWords) -> None:
+    """FTS5 only notes that a row is gone; its words stay in the file until parts of the index are merged, which happens by chance.
+
+    So everything is merged into one part, some pages at a time: a negative number begins that, and it is done when nothing changes.
+    """
+    if rt.settings.dialect != "sqlite":
+        return
+    pages, changes = -_MERGE_PAGES, text("SELECT total_changes()")
+    while True:
+        async with rt.db.write() as session:
+            before = await session.scalar(changes) or 0
+            await session.execute(text("INSERT INTO item_search_fts (item_search_fts, rank) VALUES ('merge', :pages)"), {"pages": pages})
+            if (await session.scalar(changes) or 0) - before < 2:
+                return
+        pages = _MERGE_PAGES
+        await rt.clock.sleep(YIELD_SECONDS)
+
+
+async def _reindex_in_batches(rt: Runtime, items_after: Callable[[int], Select[int]]) -> None:
+    """Each slice is a transaction of its own, so that nobody waits long for it."""
+    last = 0
+    while True:
+        async with rt.db.write() as session:
+            some = list(await session.scalars(items_after(last).limit(_BATCH_SIZE)))
+            if not some:
+                return
+            await index_items(session, some)
+        last = some[-1]
+        await rt.clock.sleep(YIELD_SECONDS)
+
+
+HANDLERS = (reindex_change_items, reindex_tag_items, delete_tag_changes, purge_deleted_words)
+PERIODIC = (PeriodicJob(DeleteTagChanges(), daily=time(3, 15)),)

@@ -1,0 +1,73 @@
+"""Asking each database's index, so that nobody else needs to know which it is."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, and_, cast, column, func, literal_column, not_, select, table, text
+from sqlalchemy.dialects.mysql import match
+from sqlalchemy.dialects.postgresql import TSQUERY
+
+from refract.core.db.session import ReadSession
+from refract.core.settings.model import Dialect
+from refract.library.search.models import ItemSearch
+from refract.library.search.terms import TokenMatch
+
+_UNKNOWN_SHARE = 0.001
+"""How many of the items have a token that is too rare for the statistics, at most and roughly."""
+_MIN_SHARE_RATIO = 50
+"""So many items of a list cost what one look costs, roughly."""
+_TOKEN_SHARES_SQL = text("""
+    SELECT sought.token, COALESCE(SUM(known.share), 0) AS share
+    FROM unnest(CAST(:tokens AS text[])) AS sought (token)
+    LEFT JOIN (
+        SELECT unnest(CAST(CAST(most_common_elems AS text) AS text[])) AS element, unnest(most_common_elem_freqs) AS share
+        FROM pg_stats WHERE schemaname = current_schema() AND tablename = 'item_search' AND attname = 'tokens'
+    ) AS known ON starts_with(known.element, sought.token)
+    GROUP BY sought.token
+""")
+_FTS_TABLE = table("item_search_fts", column("rowid"))
+
+
+async def prepare_search(session: ReadSession) -> None:
+    """Let PostgreSQL plan this transaction's searches by their words: a plan for any words reads the whole library for rare ones."""
+    if session.dialect == "postgresql":
+        await session.execute(select(func.set_config("plan_cache_mode", "force_custom_plan", True)))
+
+
+def get_search_source(dialect: Dialect) -> tuple[FromClause, ColumnElement[int]]:
+    """What is searched, and its column of item ids: the newest come first along it without any sorting on SQLite."""
+    if dialect == "sqlite":
+        return _FTS_TABLE, _FTS_TABLE.c.rowid
+    return ItemSearch.__table__, ItemSearch.__table__.c.item_id
+
+
+async def find_common_tokens(session: ReadSession, asked: TokenMatch) -> frozenset[str]:
+    """Tokens of a question to PostgreSQL whose list of items costs more than a look at those items that the rarer tokens leave.
+
+    GIN gathers all items of a beginning before it compares. The planner's own statistics know what is in how many of them.
+    """
+    if session.dialect != "postgresql" or len(asked.every) < 2:
+        return frozenset()
+    rows = (await session.execute(_TOKEN_SHARES_SQL, {"tokens": list(asked.every)})).all()
+    shares = {row.token: max(row.share, _UNKNOWN_SHARE) for row in rows}
+    rarest = min(shares.values())
+    return frozenset(token for token, share in shares.items() if share >= _MIN_SHARE_RATIO * rarest)
+
+
+def build_match_clause(dialect: Dialect, asked: TokenMatch, seen: Collection[str] = ()) -> ColumnElement[bool]:
+    """The rows of `source` with these words. For those that are `seen`, PostgreSQL looks into the rows instead of asking its index."""
+    if dialect == "postgresql" and seen:
+        indexed = replace(asked, every=[one for one in asked.every if one not in seen])
+        rest = cast(" & ".join(f"{one}:*" for one in asked.every if one in seen), TSQUERY)
+        return and_(
+            build_match_clause(dialect, indexed), func.ts_match_vq(ItemSearch.__table__.c.tokens, rest)
+        )  # as a function no index knows it
+    spelled: Any = asked.to_query(dialect)
+    if dialect == "sqlite":
+        return literal_column("item_search_fts").op("MATCH", is_comparison=True)(spelled)
+    tokens = ItemSearch.__table__.c.tokens
+    if dialect == "postgresql":
+        return tokens.op("@@", is_comparison=True)(cast(spelled, TSQUERY))
+    found = match(tokens, against=spelled).in_boolean_mode()
+    return found if asked.exception is None else and_(found, not_(build_match_clause(dialect, asked.exception)))

@@ -1,0 +1,107 @@
+"""An item in one's hands: locked, with what is needed to take a change of it back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from refract.core.db.session import WriteSession
+from refract.core.errors import InvalidStateTransition, Stale
+from refract.core.runtime import Runtime
+from refract.library import search
+from refract.library.errors import ItemNotFound
+from refract.library.item_tags import get_item_tags, set_item_tags
+from refract.library.models import Item, ItemStatus, ItemUndo, Suggestion
+from refract.library.queries.items import get_suggestions, get_undo, lock_item_row
+from refract.library.service import storage as service_storage
+
+UNDO_WINDOW = timedelta(hours=24)
+ALLOWED_ACTIONS: dict[ItemStatus, str] = {
+    ItemStatus.ENRICHING: "edit, discard",
+    ItemStatus.READY_TO_CONFIRM: "confirm, edit, discard",
+    ItemStatus.FAILED: "confirm, retry, edit, discard",
+    ItemStatus.ARCHIVED: "edit, discard",
+    ItemStatus.DISCARDED: "undo",
+}
+CONTENT_FIELDS = ("text", "url", "url_digest", "canonical_digest", "site", "title", "title_source", "summary", "summary_source", "type")
+STATUS_FIELDS = ("status", "enrichment", "note", "failure")
+
+
+@dataclass(slots=True)
+class LockedItem:
+    """An item whose row nobody else can change until the transaction ends."""
+
+    session: WriteSession
+    rt: Runtime
+    item: Item
+    now: datetime
+    tag_ids: set[int]
+    suggestions: Sequence[Suggestion] = field(default_factory=list)
+    before: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def status(self) -> ItemStatus:
+        return ItemStatus(self.item.status)
+
+    def require_status(self, action: str, *states: ItemStatus) -> None:
+        if self.status not in states:
+            raise InvalidStateTransition(what="item", state=self.status, wish=action, allowed=ALLOWED_ACTIONS[self.status])
+
+    async def set_tags(self, tag_ids: set[int]) -> None:
+        """Bear exactly these tags, as far as they are there."""
+        if tag_ids != self.tag_ids:
+            self.tag_ids = await set_item_tags(self.session, self.item, tag_ids, self.now)
+
+    async def save(self, action: str) -> None:
+        """Write down the change, and how it was before: until the next one it can be taken back."""
+        self.item.version += 1
+        self.item.updated_at = self.now
+        await store_undo(self.session, self.item.id, action, self.before, self.now)
+        await self.session.flush()
+        await search.index_item(self.session, self.item)
+        await self._update_storage()
+
+    async def save_without_undo(self) -> None:
+        """Write down a change that cannot be taken back, nor what was before it."""
+        self.item.version += 1
+        self.item.updated_at = self.now
+        if (known := await get_undo(self.session, self.item.id)) is not None:
+            await self.session.delete(known)
+        await self.session.flush()
+        await search.index_item(self.session, self.item)
+        await self._update_storage()
+
+    async def _update_storage(self) -> None:
+        """Count a text that became longer or shorter against its person's storage."""
+        more = service_storage.count_bytes(self.item.text) - service_storage.count_bytes(self.before["text"])
+        if more:
+            await service_storage.add_usage(self.session, self.rt, self.item.user_id, service_storage.StorageUsage(bytes=more))
+
+
+async def lock_item(session: WriteSession, rt: Runtime, user_id: int, item_id: int, *, version: int | None = None) -> LockedItem:
+    """Lock somebody's own item; `Stale` when it is not the version they saw."""
+    item = await lock_item_row(session, item_id, user_id)
+    if item is None:
+        raise ItemNotFound
+    if version is not None and version != item.version:
+        raise Stale
+    tag_ids = {tag.id for tag in (await get_item_tags(session, [item.id]))[item.id]}
+    suggestions = (await get_suggestions(session, [item.id]))[item.id]
+    return LockedItem(session, rt, item, rt.clock.now(), tag_ids, suggestions, _build_snapshot(item, tag_ids, suggestions))
+
+
+async def store_undo(session: WriteSession, item_id: int, action: str, before: dict[str, Any], now: datetime) -> None:
+    known = await get_undo(session, item_id)
+    if known is None:
+        session.add(ItemUndo(item_id=item_id, action=action, at=now, before=before))
+    else:
+        known.action, known.at, known.before = action, now, before
+
+
+def _build_snapshot(item: Item, tag_ids: set[int], suggestions: Sequence[Suggestion]) -> dict[str, Any]:
+    return {
+        **{name: getattr(item, name) for name in (*CONTENT_FIELDS, *STATUS_FIELDS)},
+        "confirmed_at": item.confirmed_at.isoformat() if item.confirmed_at else None,
+        "tags": sorted(str(tag_id) for tag_id in tag_ids),
+        "suggestions": {str(one.id): one.status for one in suggestions},
+    }

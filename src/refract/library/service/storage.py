@@ -1,0 +1,153 @@
+"""What each person stores: items, and the bytes of their texts and pages, counted in the transaction of every change.
+
+Whoever changes items calls this last, when tags are locked already: one order, so that two changes never wait for each other.
+"""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from sqlalchemy import ColumnElement, LargeBinary, Table, func, select, update
+from sqlalchemy import cast as sql_cast
+
+from refract.core.db.bulk import insert_or_skip
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.runtime import Runtime
+from refract.core.settings.model import Settings
+from refract.identity.models import User, UserRole
+from refract.jobs.queue import get_rowcount
+from refract.library.errors import CaptureLimitReached, ItemLimitReached, StorageFull
+from refract.library.models import Item, LibraryUsage, SavedPage
+from refract.limits.errors import RateLimited
+from refract.limits.service import charge
+
+
+@dataclass(frozen=True, slots=True)
+class StorageUsage:
+    """So many items with so many bytes."""
+
+    items: int = 0
+    bytes: int = 0
+
+
+def count_bytes(*texts: str | None) -> int:
+    """Return the bytes that texts take."""
+    return sum(len(text.encode()) for text in texts if text)
+
+
+async def charge_capture(session: WriteSession, rt: Runtime, user: User) -> None:
+    """Count a capture against the person's hour. Raises `CaptureLimitReached`. Administrators are exempt, as for links."""
+    limit = None if user.role == UserRole.ADMIN else rt.settings.captures_per_hour
+    try:
+        await charge(session, f"captures:{user.id}", 1, per_hour=limit, now=rt.clock.now())
+    except RateLimited as exc:
+        raise CaptureLimitReached(limit=exc.limit, retry_after=exc.retry_after) from exc
+
+
+async def add_usage(session: WriteSession, rt: Runtime, user_id: int, more: StorageUsage) -> None:
+    """Count what is new. Raises `ItemLimitReached` or `StorageFull`, and then nothing was counted."""
+    if not await try_to_add_usage(session, rt, user_id, more):
+        stored = await _read_usage(session, user_id)
+        limit = rt.settings.items_per_person
+        if limit is not None and stored.items + more.items > limit:
+            raise ItemLimitReached(limit=f"{limit:,}")
+        raise StorageFull(limit=format_bytes(rt.settings.storage_per_person or 0))
+
+
+async def try_to_add_usage(session: WriteSession, rt: Runtime, user_id: int, more: StorageUsage) -> bool:
+    """Count what is new, or return False when it does not fit. Whatever takes nothing more always fits."""
+    fits = _build_limit_clauses(rt.settings, more)
+    return await _change_usage(session, user_id, more, fits) or (
+        await _create_usage_row(session, user_id, more) and await _change_usage(session, user_id, more, fits)
+    )
+
+
+async def adjust_usage(session: WriteSession, user_id: int, more: StorageUsage) -> None:
+    """Count what is new or gone, whether it fits or not: whoever calls has looked before."""
+    if not await _change_usage(session, user_id, more, []):
+        await _create_usage_row(session, user_id, more)
+        await _change_usage(session, user_id, more, [])
+
+
+async def has_free_storage(session: ReadSession, rt: Runtime, user_id: int, more: StorageUsage) -> bool:
+    """Return whether so much more would fit."""
+    stored, settings = await get_usage(session, user_id), rt.settings
+    return (settings.items_per_person is None or stored.items + more.items <= settings.items_per_person) and (
+        settings.storage_per_person is None or stored.bytes + more.bytes <= settings.storage_per_person
+    )
+
+
+async def get_usage(session: ReadSession, user_id: int) -> StorageUsage:
+    """Return what a person stores; somebody who was never counted is counted now."""
+    row = await session.get(LibraryUsage, user_id)
+    return await measure_usage(session, user_id) if row is None else StorageUsage(row.items, row.bytes)
+
+
+async def measure_usage(session: ReadSession, user_id: int, item_ids: Any = None) -> StorageUsage:
+    """Count anew: everything of a person's, or only these items."""
+    size = _build_byte_length(session, Item.text)
+    of_page = _build_byte_length(session, SavedPage.text) + _build_byte_length(session, SavedPage.html)
+    asked = select(func.count(), func.sum(size), func.sum(func.coalesce(of_page, 0)))
+    asked = asked.select_from(Item).outerjoin(SavedPage, SavedPage.item_id == Item.id).where(Item.user_id == user_id)
+    if item_ids is not None:
+        asked = asked.where(Item.id.in_(item_ids))
+    items, texts, pages = (await session.execute(asked)).one()
+    return StorageUsage(items, int(texts or 0) + int(pages or 0))
+
+
+async def reconcile_usage(session: WriteSession, user_id: int) -> StorageUsage | None:
+    """Set a person's row to what is really there; return by how much it was off, or None."""
+    row = await session.get(LibraryUsage, user_id, with_for_update=True)
+    if row is None:
+        return None
+    real = await measure_usage(session, user_id)
+    off = StorageUsage(row.items - real.items, row.bytes - real.bytes)
+    row.items, row.bytes = real.items, real.bytes
+    await session.flush()
+    return off if off != StorageUsage() else None
+
+
+def format_bytes(number: int) -> str:
+    """Return a size for people: 0 B, 12.3 MB, 5 GB."""
+    size, units = float(number), ["B", "kB", "MB", "GB", "TB"]
+    while size >= 1000 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    return f"{size:.1f}".removesuffix(".0") + f" {units[0]}"
+
+
+def _build_limit_clauses(settings: Settings, more: StorageUsage) -> list[ColumnElement[bool]]:
+    fits: list[ColumnElement[bool]] = []
+    if settings.items_per_person is not None and more.items > 0:
+        fits.append(LibraryUsage.items + more.items <= settings.items_per_person)
+    if settings.storage_per_person is not None and more.bytes > 0:
+        fits.append(LibraryUsage.bytes + more.bytes <= settings.storage_per_person)
+    return fits
+
+
+async def _read_usage(session: WriteSession, user_id: int) -> StorageUsage:
+    row = await session.get(LibraryUsage, user_id, populate_existing=True)
+    return StorageUsage() if row is None else StorageUsage(row.items, row.bytes)
+
+
+async def _change_usage(session: WriteSession, user_id: int, more: StorageUsage, fits: list[ColumnElement[bool]]) -> bool:
+    row = update(LibraryUsage).where(LibraryUsage.user_id == user_id, *fits)
+    counted = row.values(items=LibraryUsage.items + more.items, bytes=LibraryUsage.bytes + more.bytes)
+    return get_rowcount(await session.execute(counted.execution_options(synchronize_session=False))) == 1
+
+
+async def _create_usage_row(session: WriteSession, user_id: int, more: StorageUsage) -> bool:
+    """Count somebody who has no row yet, without the change that is being made; return False when there is one.
+
+    Of two at once one makes the row; the other waits for it, and adds to it.
+    """
+    if await session.get(LibraryUsage, user_id, populate_existing=True) is not None:
+        return False
+    real = await measure_usage(session, user_id)
+    row = {"user_id": user_id, "items": real.items - more.items, "bytes": real.bytes - more.bytes}
+    await insert_or_skip(session, cast("Table", LibraryUsage.__table__), [row])
+    return True
+
+
+def _build_byte_length(session: ReadSession, column: Any) -> ColumnElement[int]:
+    """SQLite counts characters in text and bytes in blobs; the others have a word for bytes."""
+    return func.length(sql_cast(column, LargeBinary)) if session.dialect == "sqlite" else func.octet_length(column)

@@ -1,0 +1,66 @@
+"""Domains that no link may lead to: for administrators."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Response
+from pydantic import Field, StringConstraints
+from sqlalchemy import select
+
+from refract.core.schemas import Id, InputSchema, OutputSchema
+from refract.identity.dependencies import AdminCaller
+from refract.identity.errors import AdministratorsOnly
+from refract.links.dependencies import ASKING
+from refract.links.safety.errors import DomainNotBlocked, InvalidDomain
+from refract.links.safety.models import BlockedDomain
+from refract.links.safety import blocked_domains
+from refract.web.dependencies import IdempotencyKeyHeader, Rt, api_router
+from refract.web.problems import problems
+
+router = api_router("/admin/blocked-domains", "admin")
+_ADMIN = (*ASKING, AdministratorsOnly)
+
+
+class BlockedDomainIn(InputSchema):
+    """A domain to block, and why."""
+
+    domain: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)] = Field(examples=["bad.example"])
+    reason: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)] = ""
+
+
+class BlockedDomainOut(OutputSchema):
+    """A blocked domain. Everything below it is blocked too."""
+
+    domain: str
+    reason: str
+    blocked_by: Id | None
+    blocked_at: datetime
+
+
+class BlockedDomainPage(OutputSchema):
+    items: list[BlockedDomainOut]
+    next_cursor: str | None = None
+
+
+@router.get("", responses=problems(*_ADMIN))
+async def list_blocked(actor: AdminCaller, rt: Rt) -> BlockedDomainPage:  # noqa: ARG001 - it guards
+    """Every blocked domain."""
+    async with rt.db.read() as session:
+        found = list(await session.scalars(select(BlockedDomain).order_by(BlockedDomain.domain)))
+    return BlockedDomainPage(items=[BlockedDomainOut.model_validate(one) for one in found])
+
+
+@router.post("", status_code=201, responses=problems(*_ADMIN, InvalidDomain))
+async def block(body: BlockedDomainIn, actor: AdminCaller, rt: Rt, idempotency_key: IdempotencyKeyHeader = None) -> BlockedDomainOut:  # noqa: ARG001 - read by the route class
+    """Block a domain: its links stop at once, and no new one is made."""
+    async with rt.db.write() as session:
+        row = await blocked_domains.block_domain(session, body.domain, reason=body.reason, by=actor.user.id, at=rt.clock.now())
+        return BlockedDomainOut.model_validate(row)
+
+
+@router.delete("/{domain}", status_code=204, responses=problems(*_ADMIN, DomainNotBlocked))
+async def unblock(domain: str, actor: AdminCaller, rt: Rt) -> Response:
+    """Let links to a domain work again."""
+    async with rt.db.write() as session:
+        await blocked_domains.unblock_domain(session, domain, by=actor.user.id, at=rt.clock.now())
+    return Response(status_code=204)

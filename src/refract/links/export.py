@@ -1,0 +1,98 @@
+"""Links as a file: CSV, a JSON document, or JSON line by line. What is written here, `links/importing` reads."""
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from refract.core.csv_safety import escape_formula
+from refract.core.runtime import Runtime
+from refract.links.queries import LinkCard, list_links_after, load_cards
+
+PAGE_SIZE = 200
+COLUMNS = (
+    "id", "code", "names", "destination", "title", "notes", "tags", "status", "visibility", "redirect_status", "forward_query",
+    "expires_at", "created_at", "owners", "clicks",
+)  # fmt: skip
+SEPARATOR = "|"
+"""Stands between the names, tags or owners of one cell; none of them contains it."""
+
+
+class LinkExportFormat(StrEnum):
+    CSV = "csv"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+async def iter_card_pages(rt: Runtime, user_id: int | None = None) -> AsyncIterator[Sequence[LinkCard]]:
+    """All links that are not deleted, or one person's, oldest first. Each page is read by itself, so nothing is locked for long."""
+    last = -1
+    while True:
+        async with rt.db.read() as session:
+            links = await list_links_after(session, last, PAGE_SIZE, user_id=user_id)
+            cards = await load_cards(session, links)
+        if not links:
+            return
+        last = links[-1].id
+        yield cards
+
+
+def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
+    """Everything a link has."""
+    link = card.link
+    return {
+        "id": str(link.id), "code": link.code, "names": list(card.names), "destination": link.destination, "title": link.title,
+        "notes": link.notes, "tags": list(card.tags), "status": link.own_state_at(now).value, "visibility": link.effective_visibility.value,
+        "redirect_status": link.redirect_status, "forward_query": link.forward_query, "expires_at": _format_time(link.expires_at),
+        "created_at": _format_time(link.created_at), "owners": [owner.email for owner in card.owners], "clicks": card.totals.people,
+    }  # fmt: skip
+
+
+class LinkExportWriter:
+    """The text of a file, piece by piece: `head`, then `page` as often as there are links, then `tail`."""
+
+    def __init__(self, form: LinkExportFormat) -> None:
+        self._format = form
+        self._first = True
+
+    def head(self) -> str:
+        if self._format is LinkExportFormat.CSV:
+            return _format_rows([COLUMNS])
+        return '{"links": [' if self._format is LinkExportFormat.JSON else ""
+
+    def page(self, records: Iterable[dict[str, Any]]) -> str:
+        if self._format is LinkExportFormat.CSV:
+            return _format_rows([[_format_cell(one[column]) for column in COLUMNS] for one in records])
+        lines = [json.dumps(one, ensure_ascii=False) for one in records]
+        if self._format is LinkExportFormat.JSONL:
+            return "".join(f"{line}\n" for line in lines)
+        return "".join(self._elements(lines))
+
+    def tail(self) -> str:
+        return "\n]}\n" if self._format is LinkExportFormat.JSON else ""
+
+    def _elements(self, lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            yield f"\n{line}" if self._first else f",\n{line}"
+            self._first = False
+
+
+def _format_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return escape_formula(SEPARATOR.join(value) if isinstance(value, list) else str(value))
+
+
+def _format_rows(rows: Iterable[Sequence[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def _format_time(moment: datetime | None) -> str | None:
+    return moment.isoformat().replace("+00:00", "Z") if moment else None

@@ -1,0 +1,186 @@
+"""Where a go-link leads: a destination, the extra path and the query of the request.
+
+- Without placeholders the extra path goes behind the destination's own path, before its query.
+- With placeholders every segment must find its place: a missing one without a default, or one too many without `{*}`, and the
+  link does not match.
+- Empty segments (`//`) are dropped; a trailing slash is kept where the extra path or `{*}` ends the path.
+- A value is one segment: a slash that came encoded (`%2F`) goes out encoded. Steps (`.`, `..`, also beside encoded slashes and
+  backslashes) and control characters are refused, because browsers and servers would resolve them differently.
+- Values are put in once and never read again, so a value that looks like `{2}` stays what it is.
+- The query goes along only with `forward_query`; what the visitor sends replaces the destination's values of the same key.
+- Scheme, host and port are the destination's own, whatever is put in; the result is parsed again to prove it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote, unquote_plus
+
+from ada_url import URL
+
+from refract.core.urls import MAX_URL_LENGTH
+from refract.links.golinks.template import REST_KEY, DestinationTemplate, Placeholder, TemplatePiece, TemplatePieces
+
+MAX_HREF = 3 * MAX_URL_LENGTH
+"""What a `Location` may measure; the same bound holds for a destination once it is encoded."""
+
+_PATH_SAFE = "!$&'()*+,;=:@"
+_QUERY_SAFE = "!$()*+,;:@/?=%"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SLASHES = re.compile(r"[/\\]")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpansionFailure:
+    """Why a link does not match what was asked of it, in a sentence for people."""
+
+    reason: str
+
+
+class _ExpansionRefused(Exception):
+    """Carries the reason out of the depths of one expansion."""
+
+
+def split_extra_path(raw: str) -> list[str]:
+    """The segments of a raw extra path (`a/b%20c`), each decoded once; bytes that are no UTF-8 survive unchanged."""
+    return [unquote(segment, errors="surrogateescape") for segment in raw.split("/")] if raw else []
+
+
+def expand_template(
+    template: DestinationTemplate, segments: Sequence[str] = (), query: str = "", *, forward_query: bool = False
+) -> str | ExpansionFailure:
+    """The `Location` for a request: ASCII, serialised, at the destination's own scheme, host and port."""
+    try:
+        return _expand_template(template, segments, query if forward_query else "")
+    except _ExpansionRefused as refused:
+        return ExpansionFailure(str(refused))
+    except UnicodeEncodeError:
+        return ExpansionFailure("The path or the query is not valid text.")
+
+
+def _expand_template(template: DestinationTemplate, segments: Sequence[str], query: str) -> str:
+    filled = [segment for segment in segments if segment]
+    if any(_CONTROL.search(segment) for segment in filled):
+        problem = "The path contains control characters."
+        raise _ExpansionRefused(problem)
+    if not template.placeholders and not filled and not query:
+        return template.href
+    slash = "/" if filled and not segments[-1] else ""
+    if template.placeholders:
+        values = _PathValues(template, filled, slash)
+        path = values.path()
+        own, fragment = values.text(template.query), values.text(template.fragment)
+    else:
+        path = _append_path(template, filled, slash)
+        own, fragment = _join_literals(template.query), _join_literals(template.fragment)
+    merged = _merge_query(own, query) if query else own
+    href = f"{template.origin}{path}{'?' + merged if merged else ''}{'#' + fragment if fragment else ''}"
+    _verify_href(template, href)
+    return href
+
+
+class _PathValues:
+    """What one request puts into the gaps of a template."""
+
+    def __init__(self, template: DestinationTemplate, filled: list[str], slash: str) -> None:
+        last = template.last_position
+        if len(filled) > last and not template.has_rest:
+            problem = f"This link takes {last} path segment{'s' if last > 1 else ''} at most, and {len(filled)} were given."
+            raise _ExpansionRefused(problem)
+        self._template = template
+        self._segments = filled
+        self._rest = filled[last:]
+        self._slash = slash
+
+    def path(self) -> str:
+        """A segment that is nothing but gaps and stays empty vanishes, so that no `//` comes about."""
+        built: list[str] = []
+        for place, segment in enumerate(self._template.path, start=1):
+            end = place == len(self._template.path)
+            text = self.text(segment, safe=_PATH_SAFE)
+            if end and segment and isinstance(segment[-1], Placeholder) and segment[-1].key == REST_KEY and self._rest:
+                text += self._slash
+            gaps = [piece for piece in segment if isinstance(piece, Placeholder)]
+            if gaps:
+                _reject_dot_segments(text)
+            if text or end or not gaps:
+                built.append(text)
+        return "/" + "/".join(built)
+
+    def text(self, pieces: TemplatePieces, *, safe: str = "") -> str:
+        return "".join(self._fill_piece(piece, safe) for piece in pieces)
+
+    def _fill_piece(self, piece: TemplatePiece, safe: str) -> str:
+        if isinstance(piece, str):
+            return piece
+        if piece.position is None:
+            rest = self._rest or [part for part in (piece.default or "").split("/") if part]
+            return "/".join(_encode_value(part, safe) for part in rest)
+        if piece.position <= len(self._segments):
+            return _encode_value(self._segments[piece.position - 1], safe)
+        if piece.default is None:
+            problem = f"Nothing was given for {piece}."
+            raise _ExpansionRefused(problem)
+        return _encode_value(piece.default, safe)
+
+
+def _append_path(template: DestinationTemplate, filled: Iterable[str], slash: str) -> str:
+    own = "/" + "/".join(_join_literals(segment) for segment in template.path)
+    parts = [_encode_value(part, _PATH_SAFE) for part in filled]
+    for part in parts:
+        _reject_dot_segments(part)
+    if not parts:
+        return own
+    return f"{own.removesuffix('/')}/{'/'.join(parts)}{slash}"
+
+
+def _join_literals(pieces: TemplatePieces) -> str:
+    return "".join(str(piece) for piece in pieces)
+
+
+def _encode_value(value: str, safe: str) -> str:
+    return quote(value, safe=safe, errors="surrogateescape")
+
+
+def _reject_dot_segments(text: str) -> None:
+    if any(part in (".", "..") for part in _SLASHES.split(unquote(text))):
+        problem = 'The path contains a step ("." or ".."), which could leave the place it is meant for.'
+        raise _ExpansionRefused(problem)
+
+
+def _merge_query(own: str, asked: str) -> str:
+    """The destination's pairs, each key that was asked for replaced where it first stood, new ones at the end."""
+    wanted: dict[str, list[str]] = {}
+    for pair in asked.split("&"):
+        if pair:
+            wanted.setdefault(_pair_key(pair), []).append(quote(pair, safe=_QUERY_SAFE, errors="surrogateescape"))
+    merged: list[str] = []
+    placed: set[str] = set()
+    for pair in filter(None, own.split("&")):
+        key = _pair_key(pair)
+        if key not in wanted:
+            merged.append(pair)
+        elif key not in placed:
+            placed.add(key)
+            merged.extend(wanted[key])
+    for key, pairs in wanted.items():
+        if key not in placed:
+            merged.extend(pairs)
+    return "&".join(merged)
+
+
+def _pair_key(pair: str) -> str:
+    return unquote_plus(pair.partition("=")[0], errors="surrogateescape")
+
+
+def _verify_href(template: DestinationTemplate, href: str) -> None:
+    if len(href) > MAX_HREF:
+        problem = f"The address would be too long: at most {MAX_HREF} characters."
+        raise _ExpansionRefused(problem)
+    try:
+        url = URL(href)
+    except ValueError:
+        url = None
+    if url is None or url.href != href or url.host != template.origin.partition("://")[2] or url.protocol != f"{template.scheme}:":
+        problem = "The address could not be put together safely."
+        raise _ExpansionRefused(problem)

@@ -1,0 +1,165 @@
+"""Destinations with placeholders, read before anything is put into them.
+
+    {1} {2}        the first and second segment of the extra path
+    {name}         the next segment that no number claims, in order of first appearance
+    {name=main}    the same, with what to use when the segment is missing; `{1=main}` works too
+    {*}            every segment that is left, with the slashes between them
+
+A placeholder stands in the path, the query or the fragment, never before. Braces around anything else are ordinary characters,
+and `%7Bname%7D` is how a placeholder's spelling is written when none is meant.
+"""
+
+import re
+from dataclasses import dataclass
+
+from refract.core.urls import MAX_URL_LENGTH, BadUrl, WebUrl, parse_web_url
+
+_PLACEHOLDER = re.compile(r"\{(\*|[1-9][0-9]?|[A-Za-z][A-Za-z0-9_-]{0,29})(?:=([^{}]*))?\}")
+_BEFORE_PATH = re.compile(r"[^/?#\\]*[/\\]*[^/?#\\]*")
+_HALF_ESCAPE = re.compile(r"%[0-9A-Fa-f]?$")
+_MAX_PLACEHOLDERS = 20
+REST_KEY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """A gap. `position` counts segments from 1; the rest has none."""
+
+    key: str
+    position: int | None
+    default: str | None
+
+    def __str__(self) -> str:
+        return f"{{{self.key}}}" if self.default is None else f"{{{self.key}={self.default}}}"
+
+
+TemplatePiece = str | Placeholder
+TemplatePieces = tuple[TemplatePiece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationTemplate:
+    """A destination taken apart. Without placeholders `href` is what goes into `Location`."""
+
+    href: str
+    """Serialised, placeholders in their braces: two destinations with the same one are the same destination."""
+    scheme: str
+    host: str
+    port: str
+    path: tuple[TemplatePieces, ...]
+    query: TemplatePieces
+    fragment: TemplatePieces
+    placeholders: tuple[Placeholder, ...]
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scheme}://{self.host}{':' + self.port if self.port else ''}"
+
+    @property
+    def last_position(self) -> int:
+        return max((gap.position for gap in self.placeholders if gap.position is not None), default=0)
+
+    @property
+    def has_rest(self) -> bool:
+        return any(gap.key == REST_KEY for gap in self.placeholders)
+
+    @property
+    def fixed_href(self) -> str:
+        """The address up to the first gap: what can be said about every page this leads to."""
+        if not self.placeholders:
+            return self.href
+        kept: list[str] = []
+        for segment in self.path:
+            if any(isinstance(piece, Placeholder) for piece in segment):
+                return f"{self.origin}/{''.join(part + '/' for part in kept)}"
+            kept.append("".join(map(str, segment)))
+        return f"{self.origin}/{'/'.join(kept)}"
+
+    def format_usage(self, name: str) -> str:
+        """How the short link is written, gaps included: `/jira/{1}`."""
+        by_position = {gap.position: gap for gap in self.placeholders if gap.position is not None}
+        gaps = [str(by_position.get(position, "…")) for position in range(1, self.last_position + 1)]
+        rest = ["{*}"] if self.has_rest else [] if gaps else ["…"]
+        return "/".join(["", name, *gaps, *rest])
+
+
+def has_placeholders(destination: str) -> bool:
+    return _PLACEHOLDER.search(destination) is not None
+
+
+def parse_template(destination: str) -> DestinationTemplate:
+    """Read a destination as typed. `BadUrl` says what is wrong with it."""
+    typed = destination.strip(" ")
+    if len(typed) > MAX_URL_LENGTH:
+        problem = f"The address is too long: at most {MAX_URL_LENGTH} characters, this has {len(typed)}."
+        raise BadUrl(problem)
+    found = list(_PLACEHOLDER.finditer(typed))
+    if not found:
+        return _build_plain(parse_web_url(typed))
+    gaps = _assign_positions(found)
+    salt = _find_marker(typed)
+    marks = iter(range(len(found)))
+    marked = _PLACEHOLDER.sub(lambda _match: f"{salt}{next(marks)}z", typed)
+    before = _BEFORE_PATH.match(marked)
+    if before is not None and salt in before.group():
+        problem = "A placeholder may stand in the path or the query, never in the scheme, the host or the port."
+        raise BadUrl(problem)
+    url = parse_web_url(marked, limit=MAX_URL_LENGTH + len(found) * (len(salt) + 3))
+    return _assemble_template(url, salt, [gaps[match.group(1)] for match in found])
+
+
+def _build_plain(url: WebUrl) -> DestinationTemplate:
+    path = tuple((segment,) for segment in url.path.split("/")[1:])
+    return DestinationTemplate(
+        url.href, url.scheme, url.host, url.port, path, (url.query.removeprefix("?"),), (url.fragment.removeprefix("#"),), ()
+    )
+
+
+def _assign_positions(found: list[re.Match[str]]) -> dict[str, Placeholder]:
+    """Give each name a position, and settle what stands in for it."""
+    if len(found) > _MAX_PLACEHOLDERS:
+        problem = f"An address may have at most {_MAX_PLACEHOLDERS} placeholders, this has {len(found)}."
+        raise BadUrl(problem)
+    defaults: dict[str, str | None] = {}
+    for match in found:
+        key, default = match.group(1), match.group(2)
+        if default is not None and not default.isprintable():
+            problem = f"The default of {{{key}}} contains control or invisible characters."
+            raise BadUrl(problem)
+        known = defaults.setdefault(key, default)
+        if default is not None and known is not None and default != known:
+            problem = f'{{{key}}} has two different defaults, "{known}" and "{default}".'
+            raise BadUrl(problem)
+        defaults[key] = default if known is None else known
+    claimed = {int(key) for key in defaults if key.isdigit()}
+    free = (position for position in range(1, 2 * _MAX_PLACEHOLDERS) if position not in claimed)
+    positions = {key: None if key == REST_KEY else int(key) if key.isdigit() else next(free) for key in defaults}
+    return {key: Placeholder(key, positions[key], default) for key, default in defaults.items()}
+
+
+def _find_marker(typed: str) -> str:
+    """Letters that stand for a gap while the address is parsed: they occur nowhere in it and mean nothing in a URL."""
+    folded = typed.casefold()
+    return next(salt for salt in (f"zq{number}x" for number in range(MAX_URL_LENGTH)) if salt not in folded)
+
+
+def _assemble_template(url: WebUrl, salt: str, gaps: list[Placeholder]) -> DestinationTemplate:
+    mark = re.compile(rf"{salt}(\d+)z")
+
+    def pieces(text: str) -> TemplatePieces:
+        parts = mark.split(text)
+        for literal in parts[0:-1:2]:
+            if _HALF_ESCAPE.search(literal):
+                problem = "A placeholder must not follow a bare % sign, which would make it part of an encoded character."
+                raise BadUrl(problem)
+        return tuple(gaps[int(part)] if place % 2 else part for place, part in enumerate(parts) if part)
+
+    path = tuple(pieces(segment) for segment in url.path.split("/")[1:])
+    query, fragment = pieces(url.query.removeprefix("?")), pieces(url.fragment.removeprefix("#"))
+    seen = sum(isinstance(piece, Placeholder) for part in (*path, query, fragment) for piece in part)
+    if seen != len(gaps):
+        problem = "A placeholder must not stand before a step up (..), which would remove it."
+        raise BadUrl(problem)
+    href = mark.sub(lambda match: str(gaps[int(match.group(1))]), url.href)
+    unique = tuple(dict.fromkeys(gaps))
+    return DestinationTemplate(href, url.scheme, url.host, url.port, path, query, fragment, unique)

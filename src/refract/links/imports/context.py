@@ -1,0 +1,121 @@
+"""What stands around the rows of a batch: links that are there, names that are taken, codes that are free."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+
+from refract.core.db.session import WriteSession
+from refract.core.ids import encode_base62, get_min_id
+from refract.links.imports.rows import Candidate
+from refract.links.queries.bulk import ExistingLink, find_existing_links, find_purged_ids
+from refract.links.service import NewLink
+from refract.names.grammar import MAX_LINK_NAME_LENGTH, name_key
+from refract.names.queries import find_names
+from refract.names.service import Namespace
+
+_BATCH_SIZE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLink:
+    """A row on its way: `names` and `number` are what it will get, which may not be what it brought."""
+
+    row: Candidate
+    link: NewLink
+    number: int | None
+    names: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+class ImportContext:
+    """Looked up for all rows of a turn at once. `tried` are names that a dry run has given away before."""
+
+    def __init__(self, session: WriteSession, space: Namespace, user_id: int, tried: Mapping[str, str]) -> None:
+        self._session = session
+        self._space = space
+        self._user_id = user_id
+        self._dry_run_names = tried
+        self._names: dict[str, ExistingLink | None] = {}
+        self._links: dict[int, ExistingLink] = {}
+        self._purged_ids: set[int] = set()
+        self._planned: dict[str, str] = {}
+        self._unavailable: set[str] = set()
+
+    def begin_turn(self) -> None:
+        self._names, self._links, self._planned = {}, {}, {}
+
+    async def load(self, wants: Iterable[PlannedLink]) -> None:
+        wants = list(wants)
+        numbers = {want.number for want in wants if want.number is not None}
+        keys = {name_key(name) for want in wants for name in want.names} | {name_key(encode_base62(number)) for number in numbers}
+        self._purged_ids = await find_purged_ids(self._session, numbers)
+        self._links = await find_existing_links(self._session, numbers, self._user_id)
+        await self._load_names(keys)
+
+    async def _load_names(self, keys: Collection[str]) -> None:
+        names = await find_names(self._session, keys)
+        links = await find_existing_links(self._session, {name.target_id for name in names.values()}, self._user_id)
+        self._names |= {key: links.get(name.target_id) for key, name in names.items()}
+        self._names |= {key: ExistingLink(self._dry_run_names[key], mine=True, deleted=False) for key in keys if key in self._dry_run_names}
+
+    def is_planned(self, want: PlannedLink, *, renaming: bool) -> bool:
+        """Whether a row before this one is about to get what this one wishes for; who can take another name need not wait."""
+        clashing = [self._planned[key] for key in map(name_key, want.names) if key in self._planned]
+        code = want.number is not None and name_key(encode_base62(want.number)) in self._planned
+        return code or (bool(clashing) and not (renaming and want.link.href not in clashing))
+
+    def plan(self, want: PlannedLink) -> None:
+        self._planned |= {name_key(name): want.link.href for name in want.names}
+        if want.number is not None:
+            self._planned[name_key(encode_base62(want.number))] = want.link.href
+
+    def find_same(self, want: PlannedLink) -> ExistingLink | None:
+        """The link that this row was made into before: by its id, or by a name that leads to the same place."""
+        by_id = self._links.get(want.number) if want.number is not None else None
+        if by_id is not None and by_id.mine:
+            return by_id
+        return next((held for held in map(self._find_holder, want.names) if held and held.mine and held.href == want.link.href), None)
+
+    def is_id_free(self, number: int) -> bool:
+        """No link has it, had it or will get it, and its code is nobody's name. Should another process take it now, its key decides."""
+        key = name_key(encode_base62(number))
+        past = number < get_min_id(self._space.clock.now())
+        unnamed = key not in self._names and key not in self._space.reserved
+        return unnamed and past and number not in self._links and number not in self._purged_ids
+
+    def is_taken(self, name: str) -> bool:
+        key = name_key(name)
+        return key in self._names or key in self._planned or key in self._unavailable
+
+    def mark_unavailable(self, name: str) -> bool:
+        """Note that a name cannot be had after all; False when that was known before."""
+        key = name_key(name)
+        new = key not in self._unavailable
+        self._unavailable.add(key)
+        return new
+
+    async def rename_taken(self, want: PlannedLink) -> PlannedLink | None:
+        """The want with other names in place of those that are taken; None when it came under such a name before."""
+        names: list[str] = []
+        for name in want.names:
+            other = await self._find_free_name(name, want.link.href) if self.is_taken(name) else name
+            if other is None:
+                return None
+            names.append(other)
+        changed = [f'"{old}" is now "{new}"' for old, new in zip(want.names, names, strict=True) if old != new]
+        return replace(want, names=tuple(names), remarks=(*want.remarks, *changed))
+
+    async def _find_free_name(self, name: str, href: str) -> str | None:
+        for start in count(2, _BATCH_SIZE):
+            others = [f"{name[: MAX_LINK_NAME_LENGTH - len(str(number)) - 1]}-{number}" for number in range(start, start + _BATCH_SIZE)]
+            await self._load_names({name_key(other) for other in others} - set(self._names))
+            for other in others:
+                held = self._find_holder(other)
+                if held is not None and held.mine and held.href == href:
+                    return None
+                if not self.is_taken(other):
+                    return other
+        raise AssertionError  # names never run out
+
+    def _find_holder(self, name: str) -> ExistingLink | None:
+        return self._names.get(name_key(name))

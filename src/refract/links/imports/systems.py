@@ -1,0 +1,198 @@
+"""How each system writes down a link. Keys are compared in lower case; what is not named here is not read.
+
+docs/how-to/import.md tells people the same.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from refract.core.csv_safety import unescape_formula
+from refract.core.schemas import parse_id
+from refract.links.imports.rows import MAX_NOTES, MAX_TITLE, LinkFields
+from refract.links.models import LinkState
+from refract.links.schemas import MAX_TAGS
+from refract.names.grammar import is_random_code
+from refract.records.errors import BadRecord
+from refract.records.reader import Fields
+from refract.records.values import parse_moment, plain_text
+from refract.tags.errors import InvalidTag
+from refract.tags.grammar import check_shared
+
+LinkFormat = Callable[[Fields, datetime], LinkFields]
+
+YOURLS_TABLE = ("keyword", "url", "title", "timestamp", "ip", "clicks")
+_TRUE_WORDS = frozenset({"true", "yes", "1", "on"})
+_FALSE_WORDS = frozenset({"false", "no", "0", "off", ""})
+_COPIED_FIELDS = ("title", "notes", "visibility", "redirect_status", "forward_query")
+
+
+def read_refract(fields: Fields, _now: datetime) -> LinkFields:
+    """A record of our own JSON, or of the API. Values are checked where links are made."""
+    link = LinkFields({"destination": _first_value(fields, "destination", "url")})
+    link.given |= {name: fields[name] for name in _COPIED_FIELDS if fields.get(name) is not None}
+    for name, single in (("names", "name"), ("tags", "tag")):
+        value = _first_value(fields, name, single)
+        if value not in (None, ""):
+            link.given[name] = [value] if isinstance(value, str) else value
+    link.given["expires_at"] = parse_moment(fields.get("expires_at"), "expires_at")
+    link.number = _parse_id(fields.get("id"))
+    link.code = code if is_random_code(code := plain_text(fields.get("code")).strip()) else None
+    _apply_state(link, fields.get("status"))
+    return link
+
+
+def read_refract_cells(fields: Fields, now: datetime) -> LinkFields:
+    """The same from the cells of a table, all of them text."""
+    cells: dict[str, Any] = {name: unescape_formula(plain_text(value)) for name, value in fields.items()}
+    cells = {name: value for name, value in cells.items() if value.strip()}
+    for name in ("names", "name", "tags", "tag"):
+        if name in cells:
+            cells[name] = _split_values(cells[name])
+    if "redirect_status" in cells:
+        cells["redirect_status"] = _parse_integer(cells["redirect_status"], "redirect_status")
+    if "forward_query" in cells:
+        cells["forward_query"] = _parse_boolean(cells["forward_query"], "forward_query")
+    for name in ("visibility", "status"):
+        if name in cells:
+            cells[name] = cells[name].strip().lower()
+    return read_refract(cells, now)
+
+
+def read_yourls(fields: Fields, _now: datetime) -> LinkFields:
+    """A row of its table, a line of its export plug-in (`source,target,hits`), or a link of its API."""
+    keyword = _first_value(fields, "keyword", "source")
+    name = plain_text(keyword).strip().strip("/") if keyword is not None else _last_segment(fields.get("shorturl"))
+    link = _start_foreign_record(_first_value(fields, "url", "target"), name)
+    title = plain_text(fields.get("title"))
+    link.set_text("title", "" if title == "NULL" else title, MAX_TITLE)
+    return link
+
+
+def read_shlink(fields: Fields, now: datetime) -> LinkFields:
+    """A short URL of its REST API, or a line of the web client's export."""
+    code = plain_text(fields.get("shortcode")).strip()
+    link = _start_foreign_record(fields.get("longurl"), code or _parse_path(fields.get("shorturl")))
+    link.set_text("title", fields.get("title"), MAX_TITLE)
+    tags = fields.get("tags")
+    _apply_tags(link, tags if isinstance(tags, list) else _split_values(plain_text(tags)))
+    if fields.get("forwardquery") is not None:
+        link.given["forward_query"] = bool(fields["forwardquery"])
+    meta = _object(fields.get("meta"), "meta")
+    link.given["expires_at"] = parse_moment(meta.get("validuntil"), "validUntil")
+    since = parse_moment(meta.get("validsince"), "validSince")
+    if since is not None and since > now:
+        link.disabled = True
+        link.remarks.append(f"begins on {since:%Y-%m-%d}: disabled until you enable it")
+    if meta.get("maxvisits") is not None:
+        link.remarks.append("its limit of visits is not kept")
+    if fields.get("hasredirectrules") or any(_object(fields.get("devicelongurls"), "deviceLongUrls").values()):
+        link.remarks.append("its redirect rules are not kept")
+    return link
+
+
+def read_kutt(fields: Fields, _now: datetime) -> LinkFields:
+    """A link of its API. The description becomes the title, or notes when it is too long for one."""
+    link = _start_foreign_record(fields.get("target"), plain_text(fields.get("address")).strip())
+    description = plain_text(fields.get("description")).strip()
+    if len(description) <= MAX_TITLE and "\n" not in description:
+        link.set_text("title", description, MAX_TITLE)
+    else:
+        link.set_text("notes", description, MAX_NOTES)
+    link.given["expires_at"] = parse_moment(fields.get("expire_in"), "expire_in")
+    if fields.get("password"):
+        link.given["visibility"] = "secure"
+        link.remarks.append("had a password: now it asks for sign-in")
+    if fields.get("banned"):
+        link.disabled = True
+        link.remarks.append("was banned: disabled")
+    return link
+
+
+def _start_foreign_record(destination: Any, name: str) -> LinkFields:
+    if not name:
+        problem = "It has no short code."
+        raise BadRecord(problem)
+    literal = plain_text(destination).strip().replace("{", "%7B").replace("}", "%7D")  # braces are placeholders here, and were not there
+    return LinkFields({"destination": literal, "names": [name]})
+
+
+def _first_value(fields: Fields, *names: str) -> Any:
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def _apply_state(link: LinkFields, status: Any) -> None:
+    """Expired is no state to be brought along: it follows from the expiry."""
+    if status == LinkState.DELETED:
+        problem = "It is deleted."
+        raise BadRecord(problem)
+    if status not in (None, "", *LinkState):
+        problem = f'status: "{str(status)[:40]}" is none of active, disabled and expired.'
+        raise BadRecord(problem)
+    link.disabled = status == LinkState.DISABLED
+
+
+def _apply_tags(link: LinkFields, tags: Iterable[Any]) -> None:
+    """The tags of another system, without those that could not be tags here."""
+    good: list[str] = []
+    for tag in tags:
+        try:
+            good.append(check_shared(plain_text(tag)))
+        except InvalidTag as wrong:
+            link.remarks.append(wrong.message.rstrip("."))
+    if len(good) > MAX_TAGS:
+        link.remarks.append(f"only the first {MAX_TAGS} tags are kept")
+    link.given["tags"] = good[:MAX_TAGS]
+
+
+def _parse_id(value: Any) -> int | None:
+    if value in (None, ""):
+        return None
+    try:
+        return parse_id(value)
+    except ValueError as wrong:
+        problem = f"id: {wrong}"
+        raise BadRecord(problem) from wrong
+
+
+def _parse_integer(text: str, name: str) -> int:
+    if not (text.strip().isascii() and text.strip().isdigit() and len(text) < 10):
+        problem = f'{name}: "{text[:40]}" is not a whole number.'
+        raise BadRecord(problem)
+    return int(text)
+
+
+def _parse_boolean(text: str, name: str) -> bool:
+    word = text.strip().lower()
+    if word not in _TRUE_WORDS | _FALSE_WORDS:
+        problem = f'{name}: "{text[:40]}" is neither true nor false.'
+        raise BadRecord(problem)
+    return word in _TRUE_WORDS
+
+
+def _split_values(text: str) -> list[str]:
+    """Neither names nor tags contain any of these characters."""
+    for separator in ",;":
+        text = text.replace(separator, "|")
+    return [part.strip() for part in text.split("|") if part.strip()]
+
+
+def _parse_path(address: Any) -> str:
+    try:
+        return unquote(urlsplit(plain_text(address).strip()).path).strip("/")
+    except ValueError as wrong:
+        problem = f'"{plain_text(address)[:60]}" is not a short URL.'
+        raise BadRecord(problem) from wrong
+
+
+def _last_segment(address: Any) -> str:
+    """The code of a short URL whose system may live below a path."""
+    return _parse_path(address).rpartition("/")[2]
+
+
+def _object(value: Any, name: str) -> Fields:
+    """Return an object inside a record by the names of its fields, in lower case."""
+    if not isinstance(value or {}, Mapping):
+        raise BadRecord(f"{name}: There is something else where an object is expected: {str(value)[:40]}.")
+    return {str(field).strip().lower(): inner for field, inner in (value or {}).items()}

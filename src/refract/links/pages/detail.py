@@ -1,0 +1,147 @@
+"""A link's own page: what it is, who owns it, what it was before; and the steps of its life."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.errors import Conflict
+from refract.core.lookalikes import to_ascii_url
+from refract.core.runtime import Runtime
+from refract.core.schemas import Id
+from refract.identity.access import AccessRelation, AccessRight
+from refract.identity.authentication import Caller
+from refract.identity.dependencies import ReadCaller, WriteCaller
+from refract.identity.models import User
+from refract.identity.responses import render_response
+from refract.identity.users import get_users_by_id
+from refract.links import queries, service
+from refract.links.access import LinkAccess
+from refract.links.dependencies import Space, who
+from refract.links.models import LinkChange
+from refract.links.pages.editor import VISIBILITY_LABELS, preview_expansion
+from refract.links.pages.link_rows import LinkStatsSource
+from refract.names.service import Namespace
+from refract.web import flash
+from refract.web.dependencies import Rt, page_router
+from refract.web.return_path import get_referring_path
+
+router = page_router()
+MAX_VERSIONS = 20
+
+
+@router.get("/app/links/{link_id}")
+async def link_page(
+    link_id: Id, request: Request, actor: ReadCaller, rt: Rt, path: Annotated[str, Query(max_length=2048)] = ""
+) -> Response:
+    """The link, and where it would lead with a path behind its name."""
+    return await render_link(request, actor, rt, link_id, path=path)
+
+
+Step = Callable[[WriteSession, Namespace, Caller, int, Runtime], Awaitable[service.LockedLink]]
+PAST = {"disable": "disabled", "enable": "enabled", "renew": "renewed", "delete": "deleted", "undo": "undone"}
+SAYS = {
+    "disable": "{} is switched off.",
+    "enable": "{} works again.",
+    "renew": "{} no longer expires.",
+    "delete": "Deleted {}.",
+    "undo": "{} is as it was.",
+}
+STEPS: dict[str, Step] = {
+    "disable": lambda session, _space, actor, link_id, rt: service.disable_link(session, who(actor), link_id, rt.clock.now()),
+    "enable": lambda session, _space, actor, link_id, rt: service.enable_link(session, who(actor), link_id, rt.clock.now()),
+    "renew": lambda session, _space, actor, link_id, rt: service.renew_link(session, who(actor), link_id, rt.clock.now()),
+    "delete": lambda session, _space, actor, link_id, rt: service.delete_link(session, who(actor), link_id, rt.clock.now()),
+    "undo": lambda session, space, actor, link_id, _rt: service.undo_link(session, space, who(actor), link_id),
+}
+
+
+@router.post("/app/links/{link_id}/{step}")
+async def take_step(link_id: Id, step: str, request: Request, actor: WriteCaller, rt: Rt, space: Space) -> Response:
+    """Disable, enable, renew, delete or undo, and show the page again that it was done on."""
+    response = RedirectResponse(get_referring_path(request, rt, f"/app/links/{link_id}"), 303)
+    if step not in STEPS:
+        return response
+    try:
+        async with rt.db.write() as session:
+            held = await STEPS[step](session, space, actor, link_id, rt)
+            name = f"/{held.names[0]}" if held.names else "The link"
+    except Conflict as refused:
+        return await render_link(request, actor, rt, link_id, status=409, errors={"step": refused.message})
+    undo = f"/app/links/{link_id}/undo" if step in ("disable", "delete") else None
+    flash.add(response, rt, SAYS[step].format(name), undo=undo)
+    return response
+
+
+async def render_link(
+    request: Request, actor: Caller, rt: Runtime, link_id: int, *, status: int = 200, path: str = "", **context: Any
+) -> Response:
+    """The page, also after something that could not be done: `errors` says what, `values` what was typed."""
+    async with rt.db.read() as session:
+        link, standing = await queries.view_link(session, who(actor), link_id)
+        card = await queries.load_card(session, link)
+        colors = await queries.load_tag_colors(session, card.tags)
+        versions, people = await _load_history(session, link_id, standing)
+        shares = await queries.list_shares(session, link_id) if standing.allows(AccessRight.MANAGE) else []
+        invited = await queries.list_link_invitations(session, link_id, rt.clock.now()) if standing.allows(AccessRight.MANAGE) else []
+    shown = card.to_schema(
+        rt.settings.public_url, rt.clock.now(), stats=standing.allows(AccessRight.STATS), managing=standing.allows(AccessRight.MANAGE)
+    )
+    name = shown.names[0] if shown.names else shown.code
+    count = rt.singleton(LinkStatsSource).load_link_stats
+    figures = await count(request, rt, actor, shown) if count is not None and standing.allows(AccessRight.STATS) else None
+    return render_response(
+        request,
+        actor,
+        "links/detail.html",
+        status=status,
+        page_title=f"/{name}",
+        link=shown,
+        name=name,
+        colors=colors,
+        rights={right.name.lower(): standing.allows(right) for right in AccessRight},
+        versions=[_build_version(one, people, shown.version) for one in versions],
+        shares=[{"id": str(user.id), "name": user.public_name, "email": user.email} for _, user in shares],
+        invitations=[facts.to_schema(rt.settings.public_url, managing=True) for facts in invited],
+        leaves=standing.relation == AccessRelation.RECIPIENT,
+        dry_run=preview_expansion(shown.destination, path, name),
+        qr_url=f"/{name}.qr",
+        audience=VISIBILITY_LABELS[shown.visibility],
+        shown=figures,
+        **context,
+    )
+
+
+async def _load_history(session: ReadSession, link_id: int, standing: LinkAccess) -> tuple[list[LinkChange], dict[int, User]]:
+    if not standing.allows(AccessRight.EDIT):
+        return [], {}
+    versions = await queries.list_versions(session, link_id, MAX_VERSIONS)
+    return versions, await get_users_by_id(session, {one.actor_id for one in versions if one.actor_id is not None})
+
+
+def _build_version(one: LinkChange, people: dict[int, User], newest: int) -> dict[str, Any]:
+    """A version as the page tells it: each change as field, before and after."""
+    person = people.get(one.actor_id) if one.actor_id is not None else None
+    changes = [
+        (field.replace("_", " "), _format_value(change.get("from")), _format_value(change.get("to")))
+        for field, change in one.changes.items()
+        if isinstance(change, dict) and "to" in change
+    ]
+    return {
+        "version": one.version,
+        "action": one.action.replace("_", " "),
+        "who": person.public_name if person else None,
+        "at": one.at,
+        "changes": changes,
+        "may_revert": one.version < newest,
+    }
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, str) and "://" in value:
+        return to_ascii_url(value)
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None or value == "" else str(value)

@@ -1,0 +1,169 @@
+"""The form of a link, new or known: a page of its own, and the same form in a drawer. It says beforehand where a go-link will lead."""
+
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from pydantic import ValidationError
+from starlette.responses import RedirectResponse, Response
+
+from refract.core.errors import RefractError
+from refract.core.runtime import Runtime
+from refract.core.schemas import Id
+from refract.core.urls import BadUrl
+from refract.identity.access import AccessRight
+from refract.identity.authentication import Caller
+from refract.identity.dependencies import ReadCaller, WriteCaller
+from refract.identity.responses import render_fragment, render_response
+from refract.links import queries, service
+from refract.links.dependencies import Space, who
+from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
+from refract.links.golinks.template import parse_template
+from refract.links.models import Visibility
+from refract.links.pages.forms import create_from_form, map_errors, parse_fields, read_values
+from refract.links.safety.service import check_destination
+from refract.links.schemas import LinkOut, LinkPatch
+from refract.web import flash
+from refract.web.dependencies import Rt, page_router
+
+router = page_router()
+REDIRECT_STATUS_CHOICES = [
+    ("302", "302 · changes are seen at once"),
+    ("307", "307 · like 302, and keeps POST"),
+    ("301", "301 · moved for good"),
+    ("308", "308 · like 301, and keeps POST"),
+]
+VISIBILITY_LABELS = {
+    Visibility.UNLISTED: "Anyone with the address",
+    Visibility.PUBLIC: "Anyone with the address; listed for everyone signed in",
+    Visibility.SIGNED_IN: "Anyone signed in",
+    Visibility.SECURE: "Only owners, people it is shared with and administrators",
+}
+VISIBILITY_CHOICES = [(one.value, f"{one.value.capitalize()}: {words[0].lower()}{words[1:]}") for one, words in VISIBILITY_LABELS.items()]
+LinkQueryText = Annotated[str, Query(max_length=10_000)]
+
+
+@router.get("/app/links/new")
+async def new_link_page(
+    request: Request, actor: WriteCaller, rt: Rt, destination: LinkQueryText = "", name: LinkQueryText = "", title: LinkQueryText = ""
+) -> Response:
+    """An empty form, or one that a bookmarklet or a shared page has begun to fill in."""
+    return render_form(request, actor, rt, values={"destination": destination, "name": name.removeprefix("/"), "title": title[:200]})
+
+
+@router.post("/app/links")
+async def create_link(request: Request, actor: WriteCaller, rt: Rt) -> Response:
+    """Make a link from the start page, a missing name, or the whole form."""
+    values = read_values(await request.form())
+    made, errors = await create_from_form(rt, actor, values)
+    if made is None:
+        return render_form(request, actor, rt, status=422, values=values, errors=errors)
+    link = made.card.link
+    if values.get("then") != "link":
+        return RedirectResponse(f"/?created={link.id}", 303)
+    response = RedirectResponse(f"/app/links/{link.id}", 303)
+    flash.add(response, rt, f"Made /{made.card.names[0] if made.card.names else 'a link'}.")
+    return response
+
+
+@router.get("/app/links/try")
+async def try_path(
+    request: Request, actor: ReadCaller, destination: LinkQueryText = "", path: LinkQueryText = "", name: LinkQueryText = ""
+) -> Response:
+    """Where a destination would lead with a path behind its name: the dry run, also of a link that does not exist yet."""
+    return render_fragment(request, actor, "links/_dry_run.html", **preview_expansion(destination, path, name or "name"))
+
+
+def preview_expansion(destination: str, path: str, name: str) -> dict[str, Any]:
+    """Where it leads, or why nowhere; and how the link is written when it has gaps."""
+    try:
+        template = parse_template(destination)
+    except BadUrl as wrong:
+        return {"leads_to": None, "problem": str(wrong) if destination.strip() else "", "usage": None, "path": path, "name": name}
+    found = expand_template(template, split_extra_path(path.strip().lstrip("/")))
+    usage = template.format_usage(name) if template.placeholders else None
+    problem = found.reason if isinstance(found, ExpansionFailure) else None
+    return {"leads_to": None if problem else found, "problem": problem, "usage": usage, "path": path, "name": name}
+
+
+@router.get("/app/links/{link_id}/edit")
+async def edit_link_page(link_id: Id, request: Request, actor: WriteCaller, rt: Rt) -> Response:
+    async with rt.db.read() as session:
+        link, _ = await queries.view_link(session, who(actor), link_id, AccessRight.EDIT)
+        card = await queries.load_card(session, link)
+    return render_form(request, actor, rt, link=card.to_schema(rt.settings.public_url, rt.clock.now()))
+
+
+@router.post("/app/links/{link_id}")
+async def change_link(link_id: Id, request: Request, actor: WriteCaller, rt: Rt, space: Space) -> Response:
+    """Change what the form holds; a field that is not in it stays as it is."""
+    values = read_values(await request.form())
+    given = parse_fields(values)
+    try:
+        changes = LinkPatch.model_validate(given)
+        vetted = await check_destination(rt, given["destination"]) if "destination" in given else None
+        async with rt.db.write() as session:
+            held = await service.edit_link(session, space, who(actor), link_id, changes, vetted)
+            card = await queries.load_card(session, held.link)
+    except ValidationError as wrong:
+        return await _rerender_form(request, actor, rt, link_id, 422, values, map_errors(wrong))
+    except RefractError as refused:
+        if refused.status in (401, 403, 404) or refused.status >= 500:
+            raise
+        return await _rerender_form(request, actor, rt, link_id, refused.status, values, map_errors(refused))
+    response = RedirectResponse(f"/app/links/{link_id}", 303)
+    flash.add(response, rt, f"Saved /{card.names[0] if card.names else 'the link'}.", undo=f"/app/links/{link_id}/undo")
+    return response
+
+
+async def _rerender_form(
+    request: Request, actor: Caller, rt: Runtime, link_id: int, status: int, values: dict[str, str], errors: dict[str, str]
+) -> Response:
+    async with rt.db.read() as session:
+        link, _ = await queries.view_link(session, who(actor), link_id, AccessRight.EDIT)
+        card = await queries.load_card(session, link)
+    link_out = card.to_schema(rt.settings.public_url, rt.clock.now())
+    return render_form(request, actor, rt, status=status, link=link_out, values=values, errors=errors)
+
+
+def render_form(
+    request: Request,
+    actor: Caller,
+    rt: Runtime,
+    *,
+    status: int = 200,
+    link: LinkOut | None = None,
+    values: dict[str, str] | None = None,
+    errors: dict[str, str] | None = None,
+) -> Response:
+    """The page with the form, empty or as it was typed."""
+    known = (
+        _form_values(link)
+        if link is not None
+        else {"visibility": str(Visibility(rt.settings.default_visibility)), "redirect_status": "302"}
+    )
+    name = (link.names[0] if link.names else link.code) if link is not None else ""
+    return render_response(
+        request,
+        actor,
+        "links/form.html",
+        status=status,
+        page_title=f"Edit /{name}" if link is not None else "New link",
+        link=link,
+        values=known | (values or {}),
+        errors=errors or {},
+        statuses=REDIRECT_STATUS_CHOICES,
+        visibilities=VISIBILITY_CHOICES,
+    )
+
+
+def _form_values(link: LinkOut) -> dict[str, str]:
+    return {
+        "destination": link.destination,
+        "title": link.title or "",
+        "notes": link.notes or "",
+        "tags": ", ".join(link.tags),
+        "redirect_status": str(link.redirect_status),
+        "visibility": str(link.visibility),
+        "forward_query": "1" if link.forward_query else "0",
+        "expires": link.expires_at.strftime("%Y-%m-%dT%H:%M") if link.expires_at else "",
+    }

@@ -1,0 +1,94 @@
+"""What people type into the form of a link, read as the API reads it; what is wrong is said field by field."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.datastructures import FormData
+
+from refract.core.errors import RefractError
+from refract.core.runtime import Runtime
+from refract.identity.authentication import Caller
+from refract.links import service
+from refract.links.schemas import LinkCreate
+from refract.links.service import CreatedLink
+from refract.web.problems import list_field_errors
+
+TEXT_FIELDS = ("destination", "title", "notes")
+_MAX_OFFSET_MINUTES = 14 * 60
+
+
+def read_values(form: FormData) -> dict[str, str]:
+    """Everything typed, to show it again. Of a tick and its hidden shadow the last one counts."""
+    return {name: text for name, text in form.multi_items() if isinstance(text, str) and name != "csrf"}
+
+
+def parse_fields(values: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of the API that this form has; a field that is not there is not changed."""
+    given: dict[str, Any] = {
+        name: values[name].strip() if name == "destination" else values[name] for name in TEXT_FIELDS if name in values
+    }
+    if "tags" in values:
+        given["tags"] = [tag.strip() for tag in values["tags"].split(",") if tag.strip()]
+    if values.get("redirect_status", "").isdigit():
+        given["redirect_status"] = int(values["redirect_status"])
+    if values.get("visibility"):
+        given["visibility"] = values["visibility"]
+    if "forward_query" in values:
+        given["forward_query"] = values["forward_query"] == "1"
+    if "expires" in values:
+        given["expires_at"] = parse_expiry(values["expires"], values.get("expires_zone", ""))
+    return given
+
+
+def parse_expiry(typed: str, zone: str) -> datetime | str | None:
+    """What a date field holds, in UTC. `zone` is how many minutes the browser's clock is behind it; without script UTC is meant.
+
+    Text that is no date is handed on, so that it is refused like everything else.
+    """
+    if not typed.strip():
+        return None
+    minutes = int(zone) if zone.lstrip("-").isdecimal() and zone.isascii() and len(zone) < 6 else 0
+    try:
+        local = datetime.fromisoformat(typed.strip()).replace(tzinfo=UTC)
+        return local + timedelta(minutes=max(-_MAX_OFFSET_MINUTES, min(_MAX_OFFSET_MINUTES, minutes)))
+    except (ValueError, OverflowError):
+        return typed
+
+
+def map_errors(problem: ValidationError | RefractError) -> dict[str, str]:
+    """Which field is wrong, and how. What concerns no field is said at the address."""
+    if isinstance(problem, ValidationError):
+        found = {one.field.split(".")[0]: one.message for one in list_field_errors(problem.errors())}
+        return {_FORM_FIELDS.get(name, name): message for name, message in found.items()}
+    for word, field in _FIELD_BY_CODE.items():
+        if word in problem.code:
+            return {field: problem.message}
+    return {"destination": problem.message}
+
+
+_FORM_FIELDS = {"names": "name", "expires_at": "expires"}
+_FIELD_BY_CODE = {"SLUG": "name", "NAME": "name", "TAG": "tags", "EXPIR": "expires", "PAST": "expires"}
+
+
+async def create_from_form(rt: Runtime, actor: Caller, values: Mapping[str, str]) -> tuple[CreatedLink | None, dict[str, str]]:
+    """A link from what was typed, or what was wrong with which field."""
+    name = values.get("name", "").strip().removeprefix("/")
+    try:
+        new = LinkCreate.model_validate({"destination": "", **parse_fields(values), "names": [name] if name else []})
+        checked = await service.check_link(rt, new)
+        async with rt.db.write() as session:
+            return await service.create_link(session, rt, actor.user, checked), {}
+    except ValidationError as wrong:
+        return None, map_errors(wrong)
+    except RefractError as refused:
+        if refused.status >= 500:
+            raise
+        return None, map_errors(refused)
+
+
+async def shorten_url(rt: Runtime, actor: Caller, destination: str, name: str = "") -> tuple[int | None, dict[str, str]]:
+    """Make a link from an address and perhaps a name: its id, or what was wrong with which field."""
+    made, errors = await create_from_form(rt, actor, {"destination": destination, "name": name})
+    return made.card.link.id if made else None, errors

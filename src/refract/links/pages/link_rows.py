@@ -1,0 +1,73 @@
+"""Links as rows of a table."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from starlette.requests import Request
+
+from refract.core.db.session import ReadSession
+from refract.core.lookalikes import to_ascii_url
+from refract.core.pagination import CursorCodec
+from refract.core.runtime import Runtime
+from refract.identity.authentication import Caller
+from refract.links import queries
+from refract.links.dependencies import who
+from refract.links.models import Link
+from refract.links.queries import LinkCard, LinkFilter
+from refract.links.schemas import LinkOut
+
+
+def build_row(
+    card: LinkCard, rt: Runtime, *, stats: bool = True, colors: Mapping[str, str] | None = None, spark: Sequence[int] = ()
+) -> dict[str, Any]:
+    """A link as a row of a table wants it."""
+    out = card.to_schema(rt.settings.public_url, rt.clock.now())
+    return {
+        "id": str(out.id),
+        "name": out.names[0] if out.names else out.code,
+        "more_names": len(out.names) - 1 if len(out.names) > 1 else 0,
+        "href": f"/app/links/{out.id}",
+        "short_url": out.short_url,
+        "destination": to_ascii_url(out.destination),
+        "title": out.title,
+        "tags": [{"name": tag, "color": (colors or {}).get(tag)} for tag in out.tags],
+        "clicks": (out.total_clicks or 0) if stats else None,
+        "spark": list(spark),
+        "state": str(out.status),
+        "visibility": str(out.visibility),
+        "created_at": out.created_at,
+    }
+
+
+async def load_rows(session: ReadSession, rt: Runtime, links: Sequence[Link], *, stats: bool = True) -> list[dict[str, Any]]:
+    """A page of links as rows, with the colours of their tags and the clicks of their latest days."""
+    cards = await queries.load_cards(session, links)
+    colors = await queries.load_tag_colors(session, {tag for card in cards for tag in card.tags})
+    count = rt.singleton(LinkStatsSource).load_sparklines
+    sparks = await count(session, rt, [link.id for link in links]) if count is not None and stats and links else {}
+    return [build_row(card, rt, stats=stats, colors=colors, spark=sparks.get(card.link.id, ())) for card in cards]
+
+
+async def load_newest_rows(rt: Runtime, actor: Caller, count: int) -> list[dict[str, Any]]:
+    """My latest links, as rows."""
+    async with rt.db.read() as session:
+        page = await queries.load_links_page(
+            session, CursorCodec(rt.secret), who(actor), LinkFilter(), rt.clock.now(), limit=count, cursor=None
+        )
+        return await load_rows(session, rt, page.items)
+
+
+# What the pages of links show of clicks beyond their totals. Who counts them stands above and hands it in when the program is composed.
+
+LinkStatsLoader = Callable[[Request, Runtime, Caller, LinkOut], Awaitable[dict[str, Any]]]
+SparklineLoader = Callable[[ReadSession, Runtime, Sequence[int]], Awaitable[dict[int, list[int]]]]
+
+
+class LinkStatsSource:
+    """Nothing, until somebody counts."""
+
+    def __init__(self, _rt: Runtime) -> None:
+        self.load_link_stats: LinkStatsLoader | None = None
+        """Everything about the clicks of one link, as `links/_analytics.html` wants it."""
+        self.load_sparklines: SparklineLoader | None = None
+        """Clicks of each link on its latest days, the oldest first."""

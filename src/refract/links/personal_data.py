@@ -1,0 +1,66 @@
+"""A person's links when they ask for everything, and when they go."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from sqlalchemy import delete, or_, select, update
+
+from refract.core.db.bulk import iter_batches
+from refract.core.db.session import WriteSession
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.identity.personal_data import AccountDeletion, PersonalDataHook
+from refract.links.export import build_record, iter_card_pages
+from refract.links.models import Link, LinkChange, LinkInvitation, LinkOwner
+from refract.links.service import digest, erase_invitations, hand_over_links
+
+ERASED_DESTINATION = "https://erased.invalid/"
+"""Where a link led whose only owner is gone. Its names and its id stay, so that nobody else can take over an address that is in print."""
+
+
+async def export_personal_data(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
+    """Links that are theirs, alone or with others."""
+    now = rt.clock.now()
+    async for cards in iter_card_pages(rt, user.id):
+        for card in cards:
+            yield build_record(card, now)
+
+
+async def erase_personal_data(session: WriteSession, rt: Runtime, leaving: AccountDeletion) -> None:
+    """Co-owned links pass on. Those of theirs alone pass to the heir, or are deleted and lose every word that the person wrote."""
+    await erase_invitations(session, leaving.user.id)
+    await hand_over_links(session, leaving.user, rt.clock.now(), heir=leaving.heir)
+    alone = list(await session.scalars(select(LinkOwner.link_id).where(LinkOwner.user_id == leaving.user.id)))
+    for some in iter_batches(alone):
+        blank = update(Link).where(Link.id.in_(some))
+        await session.execute(
+            blank.values(
+                destination=ERASED_DESTINATION,
+                href=ERASED_DESTINATION,
+                href_digest=digest(ERASED_DESTINATION),
+                destination_host="erased.invalid",
+                has_placeholders=False,
+                title=None,
+                notes=None,
+                search_text="",
+            ).execution_options(synchronize_session=False)
+        )
+        await session.execute(delete(LinkChange).where(LinkChange.link_id.in_(some)))
+
+
+async def export_invitations(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
+    """What they were offered and what they offered others, as far as it is open."""
+    async with rt.db.read() as session:
+        theirs = or_(LinkInvitation.invitee_id == user.id, LinkInvitation.inviter_id == user.id)
+        found = list(await session.scalars(select(LinkInvitation).where(theirs).order_by(LinkInvitation.id)))
+    for one in found:
+        names = ("id", "link_id", "inviter_id", "invitee_id", "role", "created_at", "expires_at")
+        yield {name: str(getattr(one, name)) if name.endswith("id") else getattr(one, name) for name in names}
+
+
+async def skip_erasure(session: WriteSession, rt: Runtime, leaving: AccountDeletion) -> None:
+    """Invitations go with the links."""
+
+
+PERSONAL_DATA_HOOK = PersonalDataHook("links", export_personal_data, erase_personal_data)
+INVITATION_DATA_HOOK = PersonalDataHook("invitations", export_invitations, skip_erasure)

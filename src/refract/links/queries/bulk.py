@@ -1,0 +1,45 @@
+"""Many links at once: all of them in order, and what is known of those that somebody brings along."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import and_, select
+
+from refract.core.db.bulk import iter_batches
+from refract.core.db.session import ReadSession
+from refract.links.models import Link, LinkOwner, LinkState, LinkTombstone
+
+
+async def list_links_after(session: ReadSession, after: int, limit: int, *, user_id: int | None = None) -> list[Link]:
+    """The next links by id that are not deleted, everybody's or those that one person owns."""
+    question = select(Link).where(Link.id > after, Link.status != LinkState.DELETED)
+    if user_id is not None:
+        question = question.join(LinkOwner, and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id))
+    return list(await session.scalars(question.order_by(Link.id).limit(limit)))
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingLink:
+    """As much of a link as tells whether somebody has it already."""
+
+    href: str
+    mine: bool
+    deleted: bool
+
+
+async def find_existing_links(session: ReadSession, ids: Collection[int], user_id: int) -> dict[int, ExistingLink]:
+    found: dict[int, ExistingLink] = {}
+    mine = and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id)
+    question = select(Link.id, Link.href, Link.status, LinkOwner.user_id).outerjoin(LinkOwner, mine)
+    for some in iter_batches(sorted(ids)):
+        for link_id, href, status, owner in await session.execute(question.where(Link.id.in_(some))):
+            found[link_id] = ExistingLink(href, owner is not None, status == LinkState.DELETED)
+    return found
+
+
+async def find_purged_ids(session: ReadSession, ids: Collection[int]) -> set[int]:
+    """Those of the ids that a purged link had: clicks still carry them."""
+    found: set[int] = set()
+    for some in iter_batches(sorted(ids)):
+        found.update(await session.scalars(select(LinkTombstone.link_id).where(LinkTombstone.link_id.in_(some))))
+    return found

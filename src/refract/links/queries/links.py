@@ -1,0 +1,185 @@
+"""Finding one link, and what belongs to it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from sqlalchemy import BigInteger, ColumnElement, and_, column, not_, or_, select, table
+
+from refract.core.db.bulk import iter_batches
+from refract.core.db.session import ReadSession
+from refract.identity.access import AccessRight
+from refract.identity.models import User
+from refract.links import history
+from refract.links.access import LinkAccess, LinkCaller, is_owned_by, is_visible_to, load_access
+from refract.links.errors import LinkNotFound, VersionNotFound
+from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkState, LinkTag
+from refract.links.queries.cards import load_tag_names
+from refract.names.grammar import possible_key
+from refract.names.models import NameTarget
+from refract.names.queries import find_names, find_names_with_prefix, find_similar_names, list_names
+from refract.names.service import lookups
+from refract.tags.models import SHARED_SPACE, Tag
+
+MAX_SUGGESTIONS = 3
+_MAX_CANDIDATES = 200
+_LISTS = table("lists", column("id", BigInteger), column("owner_id", BigInteger))
+"""The lists belong to a feature above; only whose they are is known here."""
+
+
+def is_in_state(state: LinkState, now: datetime) -> ColumnElement[bool]:
+    """The rows that are in a state at a moment, whatever the job that marks expired ones has done so far."""
+    alive = Link.status.in_((LinkState.ACTIVE, LinkState.EXPIRED))
+    if state == LinkState.DELETED:
+        return Link.status == state
+    if state == LinkState.ON_HOLD:
+        return and_(Link.status != LinkState.DELETED, Link.on_hold)
+    if state == LinkState.ACTIVE:
+        return and_(alive, or_(Link.expires_at.is_(None), Link.expires_at > now), not_(Link.on_hold))
+    if state == LinkState.EXPIRED:
+        return and_(alive, Link.expires_at <= now, not_(Link.on_hold))
+    return and_(Link.status == state, not_(Link.on_hold))
+
+
+async def find_link(session: ReadSession, link_id: int) -> Link | None:
+    return await session.get(Link, link_id)
+
+
+async def has_visible_link(session: ReadSession, caller: LinkCaller) -> bool:
+    """Whether there is a link that somebody may know of."""
+    return await session.scalar(select(Link.id).where(is_visible_to(caller)).limit(1)) is not None
+
+
+async def view_link(
+    session: ReadSession, caller: LinkCaller, link_id: int, right: AccessRight = AccessRight.VIEW
+) -> tuple[Link, LinkAccess]:
+    """A link that somebody may see, and how they stand to it; for everybody else it is not there."""
+    link = await find_link(session, link_id)
+    if link is None:
+        raise LinkNotFound
+    standing = await load_access(session, caller, link)
+    standing.require(right)
+    return link, standing
+
+
+@dataclass(frozen=True, slots=True)
+class NameResolution:
+    """What a path segment leads to. `link` is absent when the target is a list."""
+
+    kind: NameTarget
+    target_id: int
+    link: Link | None
+    how: Literal["name", "code", "forgiven"]
+
+
+async def resolve_name(session: ReadSession, typed: str) -> NameResolution | None:
+    """Exact name, then canonical code, then the same without trailing punctuation; None when nobody is meant. Two queries."""
+    ways = lookups(typed)
+    names = await find_names(session, {way.key for way in ways if way.key is not None})
+    wanted = {way.link_id for way in ways if way.link_id is not None} | {
+        name.target_id for name in names.values() if name.kind == NameTarget.LINK
+    }
+    links = {link.id: link for link in await session.scalars(select(Link).where(Link.id.in_(sorted(wanted))))} if wanted else {}
+    for way in ways:
+        name = names.get(way.key) if way.key is not None else None
+        if name is not None and (name.kind == NameTarget.LIST or name.target_id in links):
+            how: Literal["name", "code"] = "code" if name.generated else "name"
+            return NameResolution(NameTarget(name.kind), name.target_id, links.get(name.target_id), "forgiven" if way.forgiven else how)
+        if way.link_id in links and links[way.link_id].random_code is None:
+            return NameResolution(NameTarget.LINK, way.link_id, links[way.link_id], "forgiven" if way.forgiven else "code")
+    return None
+
+
+async def suggest_similar_names(session: ReadSession, typed: str, caller: LinkCaller | None, now: datetime) -> list[str]:
+    """Up to three names near to what was typed, of live links that the visitor may know of, and of published lists."""
+    near = (await find_similar_names(session, typed))[:_MAX_CANDIDATES]
+    ids = [one.target_id for one in near if one.kind == NameTarget.LINK]
+    offered = select(Link.id).where(Link.id.in_(ids), is_in_state(LinkState.ACTIVE, now), is_visible_to(caller))
+    seen = set(await session.scalars(offered)) if ids else set()
+    seen |= await _find_available_lists(session, [one.target_id for one in near if one.kind == NameTarget.LIST])
+    return [one.name for one in near if one.target_id in seen][:MAX_SUGGESTIONS]
+
+
+async def suggest_names(
+    session: ReadSession, typed: str, caller: LinkCaller | None, now: datetime, limit: int
+) -> list[tuple[str, Link | None]]:
+    """Names that begin with what was typed, of live links that somebody may know of, and of published lists. Three queries."""
+    if possible_key(typed) is None:
+        return []
+    near = await find_names_with_prefix(session, typed, _MAX_CANDIDATES)
+    ids = sorted({one.target_id for one in near if one.kind == NameTarget.LINK})
+    offered = select(Link).where(Link.id.in_(ids), is_in_state(LinkState.ACTIVE, now), is_visible_to(caller))
+    seen = {link.id: link for link in await session.scalars(offered)} if ids else {}
+    lists = await _find_available_lists(session, [one.target_id for one in near if one.kind == NameTarget.LIST])
+    return [(one.name, seen.get(one.target_id)) for one in near if one.target_id in seen or one.target_id in lists][:limit]
+
+
+async def _find_available_lists(session: ReadSession, ids: Collection[int]) -> set[int]:
+    """Return those of the lists that are not on hold."""
+    held = select(_LISTS.c.id).join(User, User.id == _LISTS.c.owner_id)
+    held = held.where(_LISTS.c.id.in_(sorted(ids)), User.held_at.is_not(None))
+    return set(ids) - set(await session.scalars(held)) if ids else set()
+
+
+async def find_live_links(session: ReadSession, user_id: int, digests: Collection[str], now: datetime) -> list[Link]:
+    """A person's own live links to destinations with these digests, oldest first."""
+    found: list[Link] = []
+    for some in iter_batches(sorted(digests)):
+        question = select(Link).where(Link.href_digest.in_(some), is_in_state(LinkState.ACTIVE, now), is_owned_by(user_id))
+        found += await session.scalars(question)
+    return sorted(found, key=lambda link: link.id)
+
+
+async def list_owners(session: ReadSession, link_id: int) -> list[tuple[LinkOwner, User]]:
+    """The owners with their accounts, the primary one first, the others as they came."""
+    question = select(LinkOwner, User).join(User, User.id == LinkOwner.user_id).where(LinkOwner.link_id == link_id)
+    found = [(owner, user) for owner, user in await session.execute(question)]
+    return sorted(found, key=lambda row: (not row[0].is_primary, row[0].created_at, row[0].user_id))
+
+
+async def list_shares(session: ReadSession, link_id: int) -> list[tuple[LinkShare, User]]:
+    question = select(LinkShare, User).join(User, User.id == LinkShare.user_id).where(LinkShare.link_id == link_id)
+    return [(share, user) for share, user in await session.execute(question.order_by(LinkShare.created_at, LinkShare.user_id))]
+
+
+async def list_versions(session: ReadSession, link_id: int, limit: int, before: int | None = None) -> list[LinkChange]:
+    """The versions of a link, newest first."""
+    question = select(LinkChange).where(LinkChange.link_id == link_id)
+    if before is not None:
+        question = question.where(LinkChange.version < before)
+    rows = list(await session.scalars(question.order_by(LinkChange.version.desc()).limit(limit)))
+    if not rows and (before is None or before > 1):
+        first = await _build_unwritten_version(session, link_id)
+        return [first] if first is not None else []
+    return rows
+
+
+async def get_version(session: ReadSession, link_id: int, version: int) -> LinkChange:
+    found = await session.get(LinkChange, (link_id, version))
+    if found is None and version == 1:
+        found = await _build_unwritten_version(session, link_id)
+    if found is None:
+        raise VersionNotFound(version=version)
+    return found
+
+
+async def get_creator_id(session: ReadSession, link_id: int) -> int | None:
+    """Who made a link that has not changed since: its primary owner."""
+    return await session.scalar(select(LinkOwner.user_id).where(LinkOwner.primary_link_id == link_id))
+
+
+async def _build_unwritten_version(session: ReadSession, link_id: int) -> LinkChange | None:
+    """The first version of a link that has no other."""
+    link = await find_link(session, link_id)
+    if link is None or link.version != 1:
+        return None
+    names = (await list_names(session, NameTarget.LINK, [link_id]))[link_id]
+    tags = (await load_tag_names(session, [link_id]))[link_id]
+    return history.build_first_version(link, names, tags, await get_creator_id(session, link_id))
+
+
+def is_visible_tag(caller: LinkCaller) -> ColumnElement[bool]:
+    """The shared tags on links that somebody may see. A tag without any is hidden: its name might tell what the links are about."""
+    links = select(LinkTag.tag_id).join(Link, Link.id == LinkTag.link_id).where(LinkTag.tag_id == Tag.id, Link.status != LinkState.DELETED)
+    return and_(Tag.space == SHARED_SPACE, Tag.deleted_at.is_(None), links.where(is_visible_to(caller)).exists())

@@ -1,0 +1,135 @@
+"""Domains that an administrator has blocked: their links stop at once, and no new one is made."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from sqlalchemy import CursorResult, Insert, delete, select, update
+
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.pagination import CursorCodec, Page, build_after_clause
+from refract.core.runtime import Runtime
+from refract.core.settings.model import Dialect
+from refract.core.urls import list_parent_domains
+from refract.identity import audit
+from refract.links import feed
+from refract.links.safety.blocklist import DomainSet, canonicalise_domain
+from refract.links.safety.errors import DomainNotBlocked, InvalidDomain
+from refract.links.safety.models import BlockedDomain, BlockEpoch
+from refract.links.safety.queries import build_upsert
+
+_EPOCH_ROW_ID = 1
+_ALL_CHANGED = feed.TargetChange(feed.ALL_TARGETS, 0, ())
+_BATCH_SIZE = 500
+
+
+async def block_domain(session: WriteSession, domain: str, *, reason: str, by: int | None, at: datetime) -> BlockedDomain:
+    """Block a domain and everything below it; blocking it again replaces the reason."""
+    name = canonicalise_domain(domain)
+    if name is None:
+        raise InvalidDomain(domain=domain[:100])
+    await bump_epoch(session)  # first: its row lock lets two administrators pass one after the other
+    found = await session.get(BlockedDomain, name)
+    if found is None:
+        found = BlockedDomain(domain=name)
+        session.add(found)
+    found.reason, found.blocked_by, found.blocked_at = reason, by, at
+    audit.add_entry(session, "domain.blocked", at=at, actor_id=by, target=name)
+    await session.flush()
+    await feed.publish_changes(session, [_ALL_CHANGED])
+    return found
+
+
+async def unblock_domain(session: WriteSession, domain: str, *, by: int | None, at: datetime) -> None:
+    """Let links to a domain work again, unless one above it is blocked as well."""
+    name = canonicalise_domain(domain)
+    await bump_epoch(session)
+    gone = await session.execute(delete(BlockedDomain).where(BlockedDomain.domain == name)) if name else None
+    if not isinstance(gone, CursorResult) or not gone.rowcount:
+        raise DomainNotBlocked(domain=domain[:100])
+    audit.add_entry(session, "domain.unblocked", at=at, actor_id=by, target=name)
+    await feed.publish_changes(session, [_ALL_CHANGED])
+
+
+async def list_blocked_domains(session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None) -> Page[BlockedDomain]:
+    """The newest first."""
+    question = ["blocked-domains"]
+    wanted = select(BlockedDomain).order_by(BlockedDomain.blocked_at.desc(), BlockedDomain.domain.desc()).limit(limit + 1)
+    if cursor:
+        wanted = wanted.where(
+            build_after_clause([BlockedDomain.blocked_at, BlockedDomain.domain], cursors.decode(question, cursor), descending=True)
+        )
+    return cursors.build_page(question, list(await session.scalars(wanted)), limit, lambda row: (row.blocked_at, row.domain))
+
+
+async def find_blocked_domains(session: ReadSession, hosts: Iterable[str]) -> DomainSet:
+    """Of the domains that cover these hosts, the ones that are blocked."""
+    wanted = sorted({domain for host in hosts for domain in list_parent_domains(host)})
+    found: set[str] = set()
+    for start in range(0, len(wanted), _BATCH_SIZE):
+        some = wanted[start : start + _BATCH_SIZE]
+        found.update(await session.scalars(select(BlockedDomain.domain).where(BlockedDomain.domain.in_(some))))
+    return DomainSet(frozenset(found))
+
+
+async def read_epoch(session: ReadSession) -> int:
+    """Grows with every change; whoever keeps a copy of the list compares this first."""
+    return await session.scalar(select(BlockEpoch.epoch).where(BlockEpoch.id == _EPOCH_ROW_ID)) or 0
+
+
+class BlockedDomainSnapshot:
+    """All blocked domains in memory, as of an epoch."""
+
+    def __init__(self) -> None:
+        self._epoch = 0
+        self._domains = DomainSet()
+
+    def is_current(self, epoch: int) -> bool:
+        return epoch == self._epoch
+
+    def match(self, host: str) -> str | None:
+        return self._domains.match(host)
+
+    async def load(self, session: ReadSession) -> None:
+        """Read the epoch before the list: a change in between is then loaded again, never missed."""
+        seen = await read_epoch(session)
+        self._domains = DomainSet(frozenset(await session.scalars(select(BlockedDomain.domain))))
+        self._epoch = seen
+
+
+async def invalidate_all(session: WriteSession) -> None:
+    """Have every cache, in every process, ask again where each link leads: for changes that concern any number of them.
+
+    The epoch is part of every entry that processes share, so one written before the change is not believed after it.
+    """
+    await bump_epoch(session)
+    await feed.publish_changes(session, [_ALL_CHANGED])
+
+
+async def bump_epoch(session: WriteSession) -> None:
+    await (await session.connection()).execute(_build_epoch_insert(session.dialect))
+    await session.execute(update(BlockEpoch).where(BlockEpoch.id == _EPOCH_ROW_ID).values(epoch=BlockEpoch.epoch + 1))
+
+
+def _build_epoch_insert(dialect: Dialect) -> Insert:
+    """Two administrators may be the first at the same moment: the row is made by whoever comes first, and waited for by the other."""
+    return build_upsert(dialect, BlockEpoch, ["id"]).values(id=_EPOCH_ROW_ID, epoch=0)
+
+
+# Blocked domains as lists see them: a copy in memory, read again when it has changed.
+
+
+class BlockedDomainCache:
+    """One per process. Whoever asks brings the epoch along that came with what they have read, so an old copy is never gone by."""
+
+    def __init__(self, _rt: Runtime) -> None:
+        self._snapshot = BlockedDomainSnapshot()
+
+    async def load_at(self, session: ReadSession, seen: int) -> BlockedDomainSnapshot:
+        if not self._snapshot.is_current(seen):
+            fresh = BlockedDomainSnapshot()
+            await fresh.load(session)
+            self._snapshot = fresh
+        return self._snapshot
+
+    async def load_current(self, session: ReadSession) -> BlockedDomainSnapshot:
+        return await self.load_at(session, await read_epoch(session))

@@ -1,0 +1,51 @@
+"""What we know about destinations: domains that are blocked, and what a check said."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, SmallInteger, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from refract.core.db.types import TABLE_OPTIONS, Model, text_key
+
+
+class UrlVerdict(StrEnum):
+    SAFE = "safe"
+    BAD = "bad"
+
+
+class BlockedDomain(Model):
+    """A domain that no link leads to any more, nor to anything below it."""
+
+    __tablename__ = "blocked_domains"
+    __table_args__ = (Index("ix_blocked_domains_blocked_at", "blocked_at", "domain"), TABLE_OPTIONS)
+
+    domain: Mapped[str] = mapped_column(text_key(253), primary_key=True)
+    reason: Mapped[str] = mapped_column(String(500), default="")
+    blocked_by: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    blocked_at: Mapped[datetime]
+
+
+class BlockEpoch(Model):
+    """One row: a number that grows whenever a domain is blocked or freed, so that nobody goes by an old list."""
+
+    __tablename__ = "block_epoch"
+
+    id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    epoch: Mapped[int]
+
+
+class UrlCheck(Model):
+    """What a check said about an address, kept under its digest until it is worth asking again."""
+
+    __tablename__ = "url_checks"
+    __table_args__ = (
+        CheckConstraint("verdict IN ('safe', 'bad')", name="verdict"),
+        Index("ix_url_checks_expires_at", "expires_at"),
+        TABLE_OPTIONS,
+    )
+
+    url_hash: Mapped[str] = mapped_column(text_key(64), primary_key=True)
+    verdict: Mapped[str] = mapped_column(String(10))
+    threat: Mapped[str | None] = mapped_column(String(60))
+    expires_at: Mapped[datetime]

@@ -1,0 +1,155 @@
+"""A link in hand: locked, with everything its next version needs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+
+from refract.core.db.session import WriteSession
+from refract.core.errors import InvalidStateTransition, Stale
+from refract.identity import audit
+from refract.identity.access import AccessRight
+from refract.links import feed, history
+from refract.links.access import LinkAccess, LinkCaller, load_access
+from refract.links.errors import LinkNotFound
+from refract.links.history import LinkChangeAction
+from refract.links.models import Link, LinkChange, LinkState
+from refract.links.queries.cards import load_tag_names
+from refract.links.queries.links import get_creator_id
+from refract.names.models import NameTarget
+from refract.names.queries import list_names
+
+_ALLOWED_ACTIONS: dict[LinkState, str] = {
+    LinkState.ACTIVE: "edit, disable, renew, delete",
+    LinkState.DISABLED: "edit, enable, renew, delete",
+    LinkState.EXPIRED: "edit, renew, delete",
+    LinkState.DELETED: "undo (within 24 hours), release its names",
+}
+
+
+AUDITED_ACTIONS = frozenset(
+    {LinkChangeAction.DELETED, LinkChangeAction.OWNER_ADDED, LinkChangeAction.OWNER_REMOVED, LinkChangeAction.TRANSFERRED}
+)
+"""What goes into the audit log whoever does it."""
+
+
+@dataclass(slots=True)
+class LockedLink:
+    """A link whose row nobody else can change until the transaction ends."""
+
+    session: WriteSession
+    caller: LinkCaller
+    access: LinkAccess
+    link: Link
+    names: list[str]
+    tags: dict[int, str]
+    now: datetime
+    snapshot_before: dict[str, Any]
+    names_before: tuple[str, ...]
+    unwritten_version: LinkChange | None = None  # the first version, while it has not been written
+    latest_change: LinkChange | None = None  # the version that was noted last
+
+    @property
+    def state(self) -> LinkState:
+        """The state that its owners gave it: a hold on top of it changes nothing about what they may do."""
+        return self.link.own_state_at(self.now)
+
+    def build_transition_error(self, step: str) -> InvalidStateTransition:
+        return InvalidStateTransition(what="link", state=self.state, wish=step, allowed=_ALLOWED_ACTIONS[self.state])
+
+    def require_not_deleted(self, step: str) -> None:
+        if self.state == LinkState.DELETED:
+            raise self.build_transition_error(step)
+
+    async def record_version(self, action: LinkChangeAction, changes: Mapping[str, Any] | None = None) -> bool:
+        """Make the next version of what the link has become, and tell of it. An edit that changes nothing makes none.
+
+        `changes` tells of people, who are not part of a version's own fields.
+        """
+        news = self.add_version(action, changes)
+        if news is None:
+            return False
+        self._audit(action)
+        await self.session.flush()
+        await feed.publish_changes(self.session, [news])
+        return True
+
+    def _audit(self, action: LinkChangeAction) -> None:
+        """Add a line for what an administrator did to somebody else's link, and for deletions and moves of ownership by anybody.
+
+        This is below every door: pages, API, command line and jobs. The link's own history has the rest.
+        """
+        if self.latest_change is not None and (self.access.as_admin or action in AUDITED_ACTIONS):
+            target, actor = self.link.id, self.caller.user_id or None
+            audit.add_entry(
+                self.session,
+                f"link.{action}",
+                at=self.now,
+                actor_id=actor,
+                target=target,
+                detail=_describe_changes(self.latest_change.changes),
+            )
+
+    def add_version(self, action: LinkChangeAction, changes: Mapping[str, Any] | None = None) -> feed.TargetChange | None:
+        """The same for one link of many: the caller flushes and tells for all of them at once."""
+        link = self.link
+        after = history.take_snapshot(link, self.names, self.tags)
+        different = dict(changes) if changes is not None else history.diff_snapshots(self.snapshot_before, after)
+        if not different and after == self.snapshot_before:
+            return None
+        if self.unwritten_version is not None:
+            self.session.add(self.unwritten_version)
+            self.unwritten_version = None
+        link.version += 1
+        link.updated_at = self.now
+        link.search_text = history.build_search_text(link, self.names)
+        self.latest_change = LinkChange(
+            link_id=link.id,
+            version=link.version,
+            at=self.now,
+            actor_id=self.caller.user_id,
+            as_admin=self.access.as_admin,
+            action=action.value,
+            changes=different,
+            snapshot=after,
+        )
+        self.session.add(self.latest_change)
+        names = dict.fromkeys((*self.names_before, *self.names))
+        self.snapshot_before, self.names_before = after, tuple(self.names)
+        return feed.build_change(link, names)
+
+
+def _describe_changes(changes: Mapping[str, Any]) -> str:
+    """Name what changed. Of people the ids; of fields the names alone, since the link's history has their values."""
+    if "reason" in changes:
+        return str(changes["reason"]["to"])
+    people = [f"{field} {what} {user_id}" for field in ("owners", "shares") for what, user_id in changes.get(field, {}).items()]
+    return ", ".join([*people, *(field for field in changes if field not in ("owners", "shares"))])
+
+
+async def lock_link(
+    session: WriteSession,
+    caller: LinkCaller,
+    link_id: int,
+    now: datetime,
+    *,
+    right: AccessRight = AccessRight.EDIT,
+    version: int | None = None,
+) -> LockedLink:
+    """Take a link in hand for a change. `version` is the one the change is meant for; any will do when it is absent."""
+    found = select(Link).where(Link.id == link_id).with_for_update().execution_options(populate_existing=True)
+    link = await session.scalar(found)
+    if link is None:
+        raise LinkNotFound
+    standing = await load_access(session, caller, link)
+    standing.require(right)
+    if version is not None and version != link.version:
+        raise Stale
+    names = (await list_names(session, NameTarget.LINK, [link.id]))[link.id]
+    tags = (await load_tag_names(session, [link.id]))[link.id]
+    held = LockedLink(session, caller, standing, link, names, tags, now, history.take_snapshot(link, names, tags), tuple(names))
+    if link.version == 1 and await session.get(LinkChange, (link.id, 1)) is None:
+        held.unwritten_version = history.build_first_version(link, names, tags, await get_creator_id(session, link.id))
+    return held

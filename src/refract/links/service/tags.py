@@ -1,0 +1,42 @@
+"""Tags on links: the rows between them, and the count that each tag keeps of its live links."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import cast
+
+from sqlalchemy import Table, delete
+
+from refract.core.db.bulk import insert_rows
+from refract.core.db.session import WriteSession
+from refract.core.ids import IdSource
+from refract.links.errors import TooManyTags
+from refract.links.models import LinkTag
+from refract.links.schemas import MAX_TAGS
+from refract.tags import service as tags
+from refract.tags.grammar import check_shared, slugify
+
+
+def validate_tags(names: Sequence[str]) -> list[str]:
+    """The tags somebody asked for, each once, or why they cannot be had."""
+    found: dict[str, str] = {}
+    for name in names:
+        good = check_shared(name)
+        found.setdefault(slugify(good), good)
+    if len(found) > MAX_TAGS:
+        raise TooManyTags(most=MAX_TAGS)
+    return list(found.values())
+
+
+async def replace_tags(session: WriteSession, link_id: int, old: Mapping[int, str], new: Mapping[int, str], now: datetime) -> None:
+    """Exchange the tags of a live link."""
+    gone, come = set(old) - set(new), set(new) - set(old)
+    if gone:
+        await session.execute(delete(LinkTag).where(LinkTag.link_id == link_id, LinkTag.tag_id.in_(gone)))
+    await insert_rows(session, cast("Table", LinkTag.__table__), [{"link_id": link_id, "tag_id": tag_id} for tag_id in sorted(come)])
+    await tags.adjust_usage(session, dict.fromkeys(gone, -1) | dict.fromkeys(come, 1), now)
+
+
+async def ensure_tags(session: WriteSession, ids: IdSource, names: Collection[str], now: datetime) -> dict[int, str]:
+    """The shared tags of these names, made where there are none."""
+    found = await tags.ensure_shared_tags(session, ids, names, now)
+    return {tag.id: tag.name for tag in found.values()}

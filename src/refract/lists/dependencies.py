@@ -1,0 +1,149 @@
+"""What every call about lists shares: looking at addresses, paying for them, and what a list looks like to its maker."""
+
+from collections.abc import Sequence
+
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.errors import RefractError, Unavailable
+from refract.core.runtime import Runtime
+from refract.core.text import make_excerpt as shown_text
+from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven
+from refract.limits.errors import RateLimited
+from refract.limits.service import charge, charge_up_to
+from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
+from refract.links.safety import blocked_domains
+from refract.lists import addresses, queries, service
+from refract.lists.draft_owners import ListClient
+from refract.lists.entry_jobs import enqueue_entry_jobs
+from refract.lists.errors import AnonymousListsOff, ListNotFound, NamesNeedAccount, PublishingNeedsAccount, SensitiveName
+from refract.lists.models import LinkList, ListEntry
+from refract.lists.presentation import ResolvedEntry, build_list, resolve_entries
+from refract.lists.schemas import EntriesResult, EntryOut, EntryResult, ListCreate, ListOut, build_entry_error
+from refract.lists.service import CheckedAddress
+from refract.names.grammar import is_sensitive_name
+from refract.names.service import Namespace
+from refract.web.problems import ValidationFailed, problems
+
+ASKING = (AnonymousListsOff, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
+BAD_ADDRESS = (InvalidUrl, LinkLoop, BlockedDestination, MaliciousUrl)
+ON_A_LIST = problems(*ASKING, ListNotFound)
+
+
+async def start_list(session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, new: ListCreate) -> LinkList:
+    """Make a draft; a stranger's counts against their network."""
+    await _charge_list(session, rt, client)
+    return await service.create_list(session, space, client.caller, new)
+
+
+async def begin_edition(session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int) -> tuple[LinkList, bool]:
+    """Begin the next edition, which counts as a list, and have looked at what nobody has looked at yet; or find the one begun before."""
+    draft, made = await service.create_edition(session, space, client.caller, list_id)
+    if made:
+        await _charge_list(session, rt, client)
+        entries = [row.entry for row in await queries.list_entries(session, draft.id)]
+        await enqueue_entry_jobs(session, rt, entries, client.caller.user_id)
+    return draft, made
+
+
+async def choose_name(session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int, slug: str | None) -> LinkList:
+    """Note the name of a draft. Somebody without an account may choose one only where it is allowed."""
+    if slug is not None:
+        _require_name_allowed(rt, client, slug)
+    return await service.set_draft_slug(session, space, client.caller, list_id, slug)
+
+
+async def publish_draft(session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int) -> LinkList:
+    """Publish a draft under the name it wishes for; a stranger's gets a generated one unless they may choose."""
+    draft = await service.lock_draft(session, client.caller, list_id)
+    if client.is_anonymous and rt.settings.effective_anonymous_lists != "publish":
+        raise PublishingNeedsAccount
+    if client.is_anonymous and draft.slug is not None and draft.family_id == draft.id:
+        if rt.settings.anonymous_names:
+            _require_name_allowed(rt, client, draft.slug)
+        else:
+            await service.set_draft_slug(session, space, client.caller, list_id, None)
+    return await service.publish_list(session, space, client.caller, list_id)
+
+
+def _require_name_allowed(rt: Runtime, client: ListClient, slug: str) -> None:
+    if client.is_anonymous and not rt.settings.anonymous_names:
+        raise NamesNeedAccount
+    if client.is_anonymous and is_sensitive_name(slug):
+        raise SensitiveName(name=shown_text(slug))
+
+
+async def _charge_list(session: WriteSession, rt: Runtime, client: ListClient) -> None:
+    if client.is_anonymous:
+        limit = rt.settings.anonymous_lists_per_hour
+        await charge(session, f"lists:{client.network}", 1, per_hour=limit, now=rt.clock.now())
+
+
+async def check_address(rt: Runtime, url: str) -> CheckedAddress:
+    (found,) = await addresses.check_addresses(rt, [url])
+    if isinstance(found, RefractError):
+        raise found
+    return found
+
+
+async def add_single_entry(
+    session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int, address: CheckedAddress
+) -> EntryOut:
+    """Add an address, pay for it and have its page looked at, all or nothing."""
+    (entry,) = await service.add_entries(session, space, client.caller, list_id, [address])
+    if client.is_anonymous:
+        limit = rt.settings.anonymous_entries_per_hour
+        await charge(session, f"entries:{client.network}", 1, per_hour=limit, now=rt.clock.now())
+    await enqueue_entry_jobs(session, rt, [entry], client.caller.user_id)
+    return (await _build_entry_outs(session, rt, [entry]))[entry.id]
+
+
+async def add_entry_batch(
+    session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int, found: Sequence[CheckedAddress | RefractError]
+) -> EntriesResult:
+    """Each address is judged by itself; those past the limit are told so."""
+    await service.lock_draft(session, client.caller, list_id)
+    good = [index for index, one in enumerate(found) if isinstance(one, CheckedAddress)]
+    refused: dict[int, RefractError] = {index: one for index, one in enumerate(found) if isinstance(one, RefractError)}
+    if client.is_anonymous:
+        limit = rt.settings.anonymous_entries_per_hour
+        granted, _ = await charge_up_to(session, f"entries:{client.network}", len(good), per_hour=limit, now=rt.clock.now())
+        late = RateLimited(limit=limit or 0, per="an hour", retry_after=3600 // (limit or 1))
+        refused |= dict.fromkeys(good[granted:], late)
+        good = good[:granted]
+    wanted = [one for index in good if isinstance(one := found[index], CheckedAddress)]
+    entries = await service.add_entries(session, space, client.caller, list_id, wanted)
+    await enqueue_entry_jobs(session, rt, entries, client.caller.user_id)
+    outs = await _build_entry_outs(session, rt, entries)
+    by_index = {index: outs[entry.id] for index, entry in zip(good, entries, strict=True)}
+    results = [
+        EntryResult(index=index, status=201, entry=by_index[index])
+        if index in by_index
+        else EntryResult(index=index, status=refused[index].status, error=build_entry_error(refused[index]))
+        for index in range(len(found))
+    ]
+    return EntriesResult(results=results, created=len(by_index), failed=len(refused))
+
+
+async def build_entry_out(session: ReadSession, rt: Runtime, entry: ListEntry) -> EntryOut:
+    return (await _build_entry_outs(session, rt, [entry]))[entry.id]
+
+
+async def _build_entry_outs(session: ReadSession, rt: Runtime, entries: Sequence[ListEntry]) -> dict[int, EntryOut]:
+    """Entries of one list, as they stand in it."""
+    if not entries:
+        return {}
+    alike = await queries.find_duplicates(session, entries)
+    rows = await queries.list_entries(session, entries[0].list_id, [entry.id for entry in entries])
+    blocked = await rt.singleton(blocked_domains.BlockedDomainCache).load_current(session)
+    shown = resolve_entries(rows, blocked, rt.clock.now())
+    return {line.entry.id: line.to_schema().model_copy(update={"duplicate": line.entry.id in alike}) for line in shown}
+
+
+async def build_list_out(session: ReadSession, rt: Runtime, client: ListClient, list_id: int) -> ListOut:
+    """The list as it is now, for its maker."""
+    seen = await queries.view_list(session, client.caller, list_id)
+    return build_list(seen, await resolve_list_entries(session, rt, list_id, seen.epoch), rt.settings.public_url)
+
+
+async def resolve_list_entries(session: ReadSession, rt: Runtime, list_id: int, epoch: int) -> list[ResolvedEntry]:
+    rows = await queries.list_entries(session, list_id)
+    return resolve_entries(rows, await rt.singleton(blocked_domains.BlockedDomainCache).load_at(session, epoch), rt.clock.now())

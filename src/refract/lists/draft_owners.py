@@ -1,0 +1,122 @@
+"""Strangers who make lists: a cookie is all that is known of them, and only its digest is kept."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+from starlette.responses import Response
+
+from refract.core.db.session import ReadSession
+from refract.core.runtime import Runtime
+from refract.core.secrets import hash_credential
+from refract.identity.authentication import Caller
+from refract.identity.dependencies import OptionalCaller
+from refract.identity.errors import MissingScope, OriginUnproven
+from refract.identity.models import Scope
+from refract.lists.access import ListCaller
+from refract.lists.errors import AnonymousListsOff
+from refract.lists.models import LinkList
+from refract.lists.queries import list_claimable
+from refract.web import csrf
+from refract.web.dependencies import Rt
+from refract.web.networks import client_network
+
+CREATOR_COOKIE = "refract_creator"
+COOKIE_MAX_AGE_SECONDS = 30 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class ListClient:
+    """Whoever asks. `creator` is the cookie in the clear: one that was sent and may be used, or a new one for whoever has none."""
+
+    actor: Caller | None
+    creator: str | None
+    network: str
+    is_new: bool = False
+
+    @property
+    def caller(self) -> ListCaller:
+        """A new cookie has made nothing yet, but what is made now belongs to it."""
+        creator = hash_credential(self.creator) if self.creator else None
+        if self.actor is None:
+            return ListCaller(creator=creator)
+        return ListCaller(self.actor.user.id, creator, self.actor.is_admin)
+
+    @property
+    def is_anonymous(self) -> bool:
+        return self.actor is None
+
+
+def get_cookie_name(rt: Runtime) -> str:
+    return f"__Host-{CREATOR_COOKIE}" if rt.settings.https else CREATOR_COOKIE
+
+
+def read_creator_cookie(request: Request, rt: Runtime) -> str | None:
+    """The cookie that was sent, if it is one of ours."""
+    sent = request.cookies.get(get_cookie_name(rt), "")
+    try:
+        return str(uuid.UUID(sent)) if len(sent) == 36 else None
+    except ValueError:
+        return None
+
+
+async def list_claimable_titles(session: ReadSession, request: Request, rt: Runtime) -> list[str]:
+    """Titles of the lists that this browser made and nobody has claimed: to be offered to whoever has signed in since."""
+    cookie = read_creator_cookie(request, rt)
+    return format_titles(await list_claimable(session, hash_credential(cookie))) if cookie else []
+
+
+def format_titles(found: Sequence[LinkList]) -> list[str]:
+    return [one.title or "Untitled list" for one in found]
+
+
+def set_creator_cookie(response: Response, rt: Runtime, client: ListClient) -> None:
+    """Let the browser of a stranger keep the cookie, for another 30 days."""
+    if client.is_anonymous and client.creator:
+        response.set_cookie(
+            get_cookie_name(rt),
+            client.creator,
+            max_age=COOKIE_MAX_AGE_SECONDS,
+            path="/",
+            secure=rt.settings.https,
+            httponly=True,
+            samesite="lax",
+        )
+
+
+def _require_lists_allowed(rt: Runtime, actor: Caller | None) -> None:
+    """Raise unless somebody without an account may have lists here."""
+    if actor is None and rt.settings.effective_anonymous_lists == "off":
+        raise AnonymousListsOff
+
+
+async def _authorize_read(request: Request, rt: Rt, actor: OptionalCaller) -> ListClient:
+    _require_lists_allowed(rt, actor)
+    creator = read_creator_cookie(request, rt)
+    if actor is not None and Scope.READ not in actor.scopes:
+        raise MissingScope(scope=Scope.READ)
+    return ListClient(actor, creator, client_network(request, rt))
+
+
+async def _authorize_write(request: Request, rt: Rt, actor: OptionalCaller) -> ListClient:
+    """A cookie authorises no change unless the request is shown to come from our pages."""
+    _require_lists_allowed(rt, actor)
+    if actor is not None and Scope.WRITE not in actor.scopes:
+        raise MissingScope(scope=Scope.WRITE)
+    creator = read_creator_cookie(request, rt)
+    if creator is not None and not await csrf.is_valid(rt, request, creator):
+        if actor is None:
+            raise OriginUnproven
+        creator = None  # who comes with a key or a proven session goes without it
+    visitor = ListClient(
+        actor, creator or (str(uuid.uuid4()) if actor is None else None), client_network(request, rt), is_new=creator is None
+    )
+    if actor is None:
+        request.state.actor = f"creator:{(visitor.caller.creator or '')[:48]}"  # whose stored answers a request may repeat
+    return visitor
+
+
+ReadListClient = Annotated[ListClient, Depends(_authorize_read)]
+WriteListClient = Annotated[ListClient, Depends(_authorize_write)]

@@ -1,0 +1,117 @@
+"""Work for later on entries: what their pages say of themselves, and a second look at those nobody could be asked about."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from sqlalchemy import select
+
+from refract.core.db.session import WriteSession
+from refract.core.extraction.pool import ANONYMOUS_OWNER, ExtractionPool
+from refract.core.net import FetchError, PageFetcher
+from refract.core.net.metadata import PageMetadata, fetch_metadata
+from refract.core.runtime import Runtime
+from refract.jobs.errors import TryAgain
+from refract.jobs.handlers import handles
+from refract.jobs.models import COMMON_SHARE
+from refract.jobs.payload import JobPayload
+from refract.jobs.queue import enqueue_all
+from refract.links.safety.jobs import BATCH_SIZE, CLICKED_RECHECK_INTERVAL, MAX_BATCHES, RECHECK_INTERVAL, YIELD_SECONDS
+from refract.links.safety.service import DestinationChecker
+from refract.lists import queries, service
+from refract.lists.models import ListEntry
+
+FETCH_TIMEOUT_SECONDS = 5.0
+_RETRY_BACKOFF = (60.0, 60.0, 300.0, 900.0, 3600.0, 3600.0 * 6, 3600.0 * 24)
+
+
+class FetchEntry(JobPayload):
+    """An entry whose page is to be looked at."""
+
+    kind: ClassVar[str] = "lists.fetch_entry"
+
+    entry_id: int
+
+
+class RecheckEntries(JobPayload):
+    """Entries that are to be checked now, since the checking service was away when they were added."""
+
+    kind: ClassVar[str] = "lists.recheck"
+
+    entry_ids: list[int]
+
+
+class RecheckDueEntries(JobPayload):
+    """Check the entries again that were checked longest ago."""
+
+    kind: ClassVar[str] = "lists.recheck_due"
+
+
+def build_fetcher(rt: Runtime) -> PageFetcher:
+    return PageFetcher.from_settings(rt.settings)
+
+
+async def enqueue_entry_jobs(session: WriteSession, rt: Runtime, entries: Sequence[ListEntry], user_id: int | None) -> None:
+    """Ask for everything that new entries still need, in the transaction that made them. Strangers share one turn."""
+    pending = [FetchEntry(entry_id=entry.id) for entry in entries if entry.fetch_status == "pending"]
+    await enqueue_all(session, rt, pending, share=user_id or COMMON_SHARE)
+    unchecked = [entry.id for entry in entries if entry.checked_at is None]
+    if unchecked:
+        await enqueue_all(session, rt, [RecheckEntries(entry_ids=unchecked)])
+
+
+@handles(FetchEntry)
+async def fetch_entry(rt: Runtime, job: FetchEntry) -> None:
+    """Fill in what the page says. One look is all, and final; tried again is only what our own database kept us from."""
+    async with rt.db.read() as session:
+        pending = await queries.find_pending_entry(session, job.entry_id)
+    if pending is None:
+        return  # taken out while it waited
+    found = await _fetch_metadata(rt, *pending)  # slow: no transaction is open here
+    async with rt.db.write() as writing:
+        await service.fill_entry(writing, job.entry_id, found, rt.clock.now())
+
+
+async def _fetch_metadata(rt: Runtime, href: str, owner_id: int | None) -> PageMetadata | None:
+    owner = ANONYMOUS_OWNER if owner_id is None else str(owner_id)
+    try:
+        return await fetch_metadata(
+            rt.singleton(build_fetcher), rt.singleton(ExtractionPool), href, owner=owner, budget=FETCH_TIMEOUT_SECONDS
+        )
+    except FetchError:
+        return None
+
+
+@handles(RecheckEntries, tries=len(_RETRY_BACKOFF), backoff=_RETRY_BACKOFF)
+async def recheck_entries(rt: Runtime, job: RecheckEntries) -> None:
+    """Take the flag off what is safe, and stop what is bad; what cannot be asked about is tried again."""
+    if not rt.singleton(DestinationChecker).has_checks:
+        return  # the operator no longer wants it
+    async with rt.db.read() as session:
+        wanted = select(ListEntry.id, ListEntry.href).where(ListEntry.id.in_(job.entry_ids))
+        hrefs = dict((await session.execute(wanted)).all())
+    if not await _check_entries(rt, hrefs):
+        code = "CHECK_UNAVAILABLE"
+        raise TryAgain(code, "The checking service gave no answer.")
+
+
+@handles(RecheckDueEntries)
+async def recheck_due_entries(rt: Runtime, _job: RecheckDueEntries) -> None:
+    """Check what is due, the longest unchecked first. A service that does not answer ends the run."""
+    for _ in range(MAX_BATCHES if rt.singleton(DestinationChecker).has_checks else 0):
+        async with rt.db.read() as session:
+            hrefs = await queries.find_due_entries(
+                session, rt.clock.now(), clicked_every=CLICKED_RECHECK_INTERVAL, every=RECHECK_INTERVAL, limit=BATCH_SIZE
+            )
+        if not hrefs or not await _check_entries(rt, hrefs):
+            return
+        await rt.clock.sleep(YIELD_SECONDS)
+
+
+async def _check_entries(rt: Runtime, hrefs: Mapping[int, str]) -> bool:
+    """Check and settle. Return whether there was an answer for all of them. No transaction is open while others are asked."""
+    findings = await rt.singleton(DestinationChecker).recheck(list(hrefs.values()))
+    found = {entry_id: findings[href] for entry_id, href in hrefs.items() if href in findings}
+    safe = [entry_id for entry_id, finding in found.items() if finding.reason is None]
+    async with rt.db.write() as session:
+        await service.record_checks(session, safe, [entry_id for entry_id in found if entry_id not in set(safe)], rt.clock.now())
+    return len(found) == len(hrefs)

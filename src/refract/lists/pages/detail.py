@@ -1,0 +1,136 @@
+"""One list: the builder, what it is called, publishing it, the edition after it, and its end."""
+
+from fastapi import Request
+from pydantic import ValidationError
+from starlette.responses import RedirectResponse, Response
+
+from refract.core.errors import Conflict, RefractError
+from refract.core.schemas import Id
+from refract.links.dependencies import Space
+from refract.lists import queries, service
+from refract.lists.dependencies import begin_edition, choose_name, publish_draft, resolve_list_entries
+from refract.lists.draft_owners import ReadListClient, WriteListClient
+from refract.lists.errors import PublishingNeedsAccount
+from refract.lists.models import ListStatus
+from refract.lists.pages.responses import ListFormText, redirect_to_list, render_client_page, render_list, rerender_list
+from refract.lists.public_pages import build_preview
+from refract.lists.schemas import ListPatch
+from refract.web import flash, return_path
+from refract.web.dependencies import Rt, page_router
+
+router = page_router()
+
+
+@router.get("/app/lists/{list_id}")
+async def list_page(list_id: Id, request: Request, client: ReadListClient, rt: Rt) -> Response:
+    return await render_list(request, client, rt, list_id)
+
+
+@router.get("/app/lists/{list_id}/preview")
+async def preview_page(list_id: Id, request: Request, client: ReadListClient, rt: Rt) -> Response:
+    """A draft as others will see it; of a published list, the page itself."""
+    async with rt.db.read() as session:
+        seen = await queries.view_list(session, client.caller, list_id)
+        shown = await resolve_list_entries(session, rt, list_id, seen.epoch)
+    if seen.link_list.status == ListStatus.PUBLISHED:
+        return RedirectResponse(f"/{seen.link_list.slug}?edition={seen.link_list.edition}", 303)
+    context = build_preview(seen.link_list, shown, rt.settings.public_url)
+    return await render_client_page(request, rt, client, "lists/public.html", page_title=context["heading"], **context)
+
+
+@router.post("/app/lists/{list_id}")
+async def change_list(
+    list_id: Id,
+    request: Request,
+    client: WriteListClient,
+    rt: Rt,
+    title: ListFormText = "",
+    description: ListFormText = "",
+    palette: ListFormText = "",
+) -> Response:
+    """Change title and description, and the colours if one of them was chosen."""
+    typed = {"title": title, "description": description, **({"palette": palette} if palette else {})}
+    try:
+        changes = ListPatch.model_validate(typed)
+        async with rt.db.write() as session:
+            await service.edit_list(session, client.caller, list_id, changes, rt.clock.now())
+    except (ValidationError, RefractError) as wrong:
+        return await rerender_list(request, client, rt, list_id, wrong, "title", typed)
+    return redirect_to_list(list_id)
+
+
+@router.post("/app/lists/{list_id}/slug")
+async def choose_list_name(
+    list_id: Id, request: Request, client: WriteListClient, rt: Rt, space: Space, slug: ListFormText = ""
+) -> Response:
+    try:
+        async with rt.db.write() as session:
+            await choose_name(session, rt, space, client, list_id, slug.strip() or None)
+    except RefractError as wrong:
+        return await rerender_list(request, client, rt, list_id, wrong, "slug", {"slug": slug})
+    return redirect_to_list(list_id, "publish")
+
+
+@router.post("/app/lists/{list_id}/publish")
+async def publish_list(list_id: Id, request: Request, client: WriteListClient, rt: Rt, space: Space, slug: ListFormText = "") -> Response:
+    """Publish, under the name in the box or a made-up one, and show the list as it will stay."""
+    try:
+        async with rt.db.write() as session:
+            draft = await service.lock_draft(session, client.caller, list_id)
+            if draft.family_id == draft.id:
+                await choose_name(session, rt, space, client, list_id, slug.strip() or None)
+            await publish_draft(session, rt, space, client, list_id)
+    except PublishingNeedsAccount:
+        return return_path.redirect_to_sign_in(rt, f"/app/lists/{list_id}#publish")
+    except RefractError as wrong:
+        return await rerender_list(request, client, rt, list_id, wrong, "slug", {"slug": slug})
+    return redirect_to_list(list_id)
+
+
+@router.post("/app/lists/{list_id}/editions")
+async def create_list_edition(list_id: Id, request: Request, client: WriteListClient, rt: Rt, space: Space) -> Response:
+    try:
+        async with rt.db.write() as session:
+            draft, _ = await begin_edition(session, rt, space, client, list_id)
+    except RefractError as wrong:
+        return await rerender_list(request, client, rt, list_id, wrong, "step", {})
+    return redirect_to_list(draft.id)
+
+
+@router.post("/app/lists/{list_id}/delete")
+async def delete_list(list_id: Id, client: WriteListClient, rt: Rt) -> Response:
+    """Delete a list, and offer to take it back."""
+    async with rt.db.write() as session:
+        found = await service.delete_list(session, rt.ids, client.caller, list_id, rt.clock.now())
+        title = found.title or "Untitled list"
+    response = RedirectResponse("/app/lists", 303)
+    flash.add(response, rt, f"“{title}” is deleted.", undo=f"/app/lists/{list_id}/undo")
+    return response
+
+
+@router.post("/app/lists/{list_id}/undo")
+async def undo_list_deletion(list_id: Id, client: WriteListClient, rt: Rt, space: Space) -> Response:
+    """Bring back a deleted list."""
+    try:
+        async with rt.db.write() as session:
+            await service.undo_delete(session, space, client.caller, list_id)
+    except Conflict as refused:
+        response: Response = RedirectResponse("/app/lists", 303)
+        flash.add(response, rt, refused.message, kind="wrong")
+        return response
+    response = redirect_to_list(list_id)
+    flash.add(response, rt, "The list is back.")
+    return response
+
+
+@router.post("/app/lists/{list_id}/release")
+async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space: Space) -> Response:
+    """Free the name of a deleted list before its 24 hours are over."""
+    response = RedirectResponse("/app/lists", 303)
+    try:
+        async with rt.db.write() as session:
+            found = await service.release_name(session, space, client.caller, list_id)
+            flash.add(response, rt, f"The name /{found.slug} is free.")
+    except Conflict as refused:
+        flash.add(response, rt, refused.message, kind="wrong")
+    return response

@@ -1,0 +1,122 @@
+"""My lists, or those of this browser; starting another, claiming what was made before signing in, and whether a name is free."""
+
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Form, Query, Request
+from pydantic import ValidationError
+from starlette.responses import RedirectResponse, Response
+
+from refract.core.errors import RefractError
+from refract.core.pagination import CursorCodec
+from refract.core.runtime import Runtime
+from refract.core.schemas import Id
+from refract.identity.dependencies import WriteCaller
+from refract.limits.service import MissLimit
+from refract.links.dependencies import Space
+from refract.lists import addresses, queries, service
+from refract.lists.dependencies import add_entry_batch, start_list
+from refract.lists.draft_owners import ListClient, ReadListClient, WriteListClient, format_titles, set_creator_cookie
+from refract.lists.pages.responses import (
+    ListFormText,
+    collect_rejected,
+    get_error_status,
+    get_field_errors,
+    parse_addresses,
+    redirect_to_list,
+    reject_too_many,
+    render_client_page,
+    render_list,
+)
+from refract.lists.presentation import build_summary
+from refract.lists.schemas import ListCreate
+from refract.names import service as names
+from refract.names.models import NameTarget
+from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.networks import client_network
+from refract.web.routing import large_body
+from refract.web.templating import TemplateRenderer
+
+router = page_router()
+PER_PAGE = 25
+
+
+@router.get("/app/lists")
+async def lists_page(
+    request: Request, client: ReadListClient, rt: Rt, cursor: CursorParam = None, q: Annotated[str | None, Query(max_length=200)] = None
+) -> Response:
+    """My lists, or those of this browser; and the box that starts another."""
+    return await _render_lists(request, client, rt, cursor, q)
+
+
+async def _render_lists(
+    request: Request, client: ListClient, rt: Runtime, cursor: str | None = None, q: str | None = None, **context: Any
+) -> Response:
+    async with rt.db.read() as session:
+        page = await queries.load_lists_page(session, CursorCodec(rt.secret), client.caller, limit=PER_PAGE, cursor=cursor, q=q or None)
+        waiting = [] if client.is_anonymous else await queries.list_claimable(session, client.caller.creator)
+        deleted = [] if cursor or q else await queries.list_recently_deleted(session, client.caller, rt.clock.now() - service.UNDO_WINDOW)
+    kept = {"q": q} if q else {}
+    return await render_client_page(
+        request,
+        rt,
+        client,
+        "lists/index.html",
+        page_title="Lists",
+        lists=[build_summary(found, count, views, rt.settings.public_url) for found, count, views in page.items],
+        claimable=format_titles(waiting),
+        deleted=[{"id": str(one.id), "title": one.title, "slug": one.slug, "held": held} for one, held in deleted],
+        may_publish=not client.is_anonymous or rt.settings.effective_anonymous_lists == "publish",
+        q=q or "",
+        next_url=f"/app/lists?{urlencode({**kept, 'cursor': page.next_cursor})}" if page.next_cursor else None,
+        first_url=f"/app/lists?{urlencode(kept)}" if cursor else None,
+        **context,
+    )
+
+
+@router.post("/app/lists")
+@large_body
+async def create_list(
+    request: Request, client: WriteListClient, rt: Rt, space: Space, title: ListFormText = "", urls: ListFormText = ""
+) -> Response:
+    """Start a list, with a title and addresses or without."""
+    typed = parse_addresses(urls)
+    try:
+        new = ListCreate(title=title)
+        reject_too_many(typed)
+        found = await addresses.check_addresses(rt, typed)
+        async with rt.db.write() as session:
+            made = await start_list(session, rt, space, client, new)
+            result = await add_entry_batch(session, rt, space, client, made.id, found)
+    except (ValidationError, RefractError) as wrong:
+        values = {"title": title, "urls": urls}
+        return await _render_lists(
+            request, client, rt, status=get_error_status(wrong), errors=get_field_errors(wrong, "urls"), values=values
+        )
+    if result.failed:
+        return await render_list(request, client, rt, made.id, status=422, **collect_rejected(typed, result))
+    response = RedirectResponse(f"/app/lists/{made.id}", 303)
+    set_creator_cookie(response, rt, client)
+    return response
+
+
+@router.post("/app/lists/claim")
+async def claim_lists(actor: WriteCaller, client: WriteListClient, rt: Rt, list_id: Annotated[Id | None, Form()] = None) -> Response:
+    """Make the lists of this browser mine, and go back to the one that was looked at."""
+    creator = client.caller.creator
+    if creator is not None:
+        async with rt.db.write() as session:
+            await service.claim_lists(session, actor.user.id, creator)
+    return RedirectResponse("/app/lists", 303) if list_id is None else redirect_to_list(list_id)
+
+
+@router.get("/app/lists/availability")
+async def check_availability(request: Request, rt: Rt, space: Space, slug: Annotated[str, Query(max_length=200)] = "") -> Response:
+    """Whether a name is free, as a few words for the page."""
+    await rt.singleton(MissLimit).charge_network(client_network(request, rt))
+    found = None
+    if slug:
+        async with rt.db.read() as session:
+            found = await names.check_availability(session, space, slug, NameTarget.LIST)
+    pages: TemplateRenderer = request.app.state.pages
+    return Response(pages.render("lists/_slug_state.html", found=found, slug=slug), media_type="text/html")

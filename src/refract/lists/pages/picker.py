@@ -1,0 +1,70 @@
+"""Put an address into one of my drafts, from wherever it is met: a link, something in the library, another page."""
+
+from typing import Annotated, Any
+
+from fastapi import Form, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from refract.core.errors import Conflict, Invalid, NotFound
+from refract.core.pagination import CursorCodec
+from refract.core.runtime import Runtime
+from refract.core.schemas import parse_id
+from refract.identity.authentication import Caller
+from refract.identity.dependencies import WriteCaller
+from refract.identity.responses import render_response
+from refract.links.dependencies import Space
+from refract.lists import queries
+from refract.lists.access import ListCaller
+from refract.lists.dependencies import add_single_entry, check_address, start_list
+from refract.lists.draft_owners import ListClient, WriteListClient
+from refract.lists.models import ListStatus
+from refract.lists.presentation import build_summary
+from refract.lists.schemas import ListCreate
+from refract.web import flash
+from refract.web.dependencies import Rt, page_router
+
+router = page_router()
+MAX_DRAFTS = 50
+
+
+@router.get("/app/lists/add")
+async def choose_list(request: Request, actor: WriteCaller, rt: Rt, url: Annotated[str, Query(max_length=10_000)] = "") -> Response:
+    """Which of my drafts it should go into, or a new one."""
+    return await _render_picker(request, actor, rt, url)
+
+
+@router.post("/app/lists/add")
+async def add_to_list(  # noqa: PLR0913, PLR0917 - each field of the form is one
+    request: Request,
+    actor: WriteCaller,
+    client: WriteListClient,
+    rt: Rt,
+    space: Space,
+    url: Annotated[str, Form(max_length=10_000)] = "",
+    to: Annotated[str, Form(max_length=20)] = "",
+    title: Annotated[str, Form(max_length=200)] = "",
+) -> Response:
+    """Add it at the end of the chosen draft; without a choice a new one is started."""
+    try:
+        list_id = await _add_address(rt, space, client, url, to, title)
+    except (Conflict, Invalid, NotFound) as refused:
+        return await _render_picker(request, actor, rt, url, status=refused.status, problem=refused.message, chosen=to, title=title)
+    response = RedirectResponse(f"/app/lists/{list_id}", 303)
+    flash.add(response, rt, "Added to the list.")
+    return response
+
+
+async def _add_address(rt: Runtime, space: Space, client: ListClient, url: str, to: str, title: str) -> int:
+    address = await check_address(rt, url.strip())
+    async with rt.db.write() as session:
+        list_id = parse_id(to) if to.isdigit() else (await start_list(session, rt, space, client, ListCreate(title=title))).id
+        await add_single_entry(session, rt, space, client, list_id, address)
+    return list_id
+
+
+async def _render_picker(request: Request, actor: Caller, rt: Runtime, url: str, *, status: int = 200, **context: Any) -> Response:
+    async with rt.db.read() as session:
+        mine = ListCaller(actor.user.id)
+        page = await queries.load_lists_page(session, CursorCodec(rt.secret), mine, limit=MAX_DRAFTS, cursor=None, status=ListStatus.DRAFT)
+    drafts = [build_summary(found, count, views, rt.settings.public_url) for found, count, views in page.items]
+    return render_response(request, actor, "lists/add.html", status=status, page_title="Add to a list", url=url, drafts=drafts, **context)

@@ -1,0 +1,111 @@
+"""What the pages of lists share: the page itself, the way back to it, and what was wrong with what was typed."""
+
+from typing import Annotated, Any
+
+from fastapi import Form, Request
+from pydantic import ValidationError
+from starlette.responses import RedirectResponse, Response
+
+from refract.core.errors import RefractError
+from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreadPool
+from refract.identity.responses import render_response
+from refract.lists import queries
+from refract.lists.dependencies import resolve_list_entries
+from refract.lists.draft_owners import ListClient, format_titles, set_creator_cookie
+from refract.lists.errors import TooManyAtOnce
+from refract.lists.models import FetchStatus
+from refract.lists.palettes import PALETTE_NAMES
+from refract.lists.presentation import build_list
+from refract.lists.schemas import MAX_BATCH_ENTRIES, EntriesResult
+from refract.web.problems import list_field_errors
+
+ListFormText = Annotated[str, Form()]
+
+
+async def render_client_page(request: Request, rt: Runtime, client: ListClient, template: str, **context: Any) -> Response:
+    """A page whose forms are bound to the creator cookie, which is good for another 30 days from now.
+
+    Rendered in a thread: a list may have a thousand entries.
+    """
+    bound = client.creator if client.is_anonymous else None
+    response = await rt.singleton(WorkThreadPool).run(render_response, request, client.actor, template, bound=bound, **context)
+    set_creator_cookie(response, rt, client)
+    return response
+
+
+async def render_list(request: Request, client: ListClient, rt: Runtime, list_id: int, *, status: int = 200, **context: Any) -> Response:
+    async with rt.db.read() as session:
+        seen = await queries.view_list(session, client.caller, list_id)
+        shown = await resolve_list_entries(session, rt, list_id, seen.epoch)
+        unowned = client.actor is not None and seen.link_list.owner_id is None and client.caller.is_owner_of(seen.link_list)
+        waiting = await queries.list_claimable(session, client.caller.creator) if unowned else []
+    out = build_list(seen, shown, rt.settings.public_url)
+    return await render_client_page(
+        request,
+        rt,
+        client,
+        "lists/builder.html",
+        status=status,
+        page_title=out.title or "Untitled list",
+        list=out,
+        settled=seen.link_list.family_id != seen.link_list.id,
+        waiting=[str(entry.id) for entry in out.entries if entry.fetch_status == FetchStatus.PENDING],
+        host=rt.settings.public_url.split("://", 1)[-1],
+        palettes=PALETTE_NAMES,
+        claimable=format_titles(waiting),
+        may_publish=not client.is_anonymous or rt.settings.effective_anonymous_lists == "publish",
+        may_name=not client.is_anonymous or rt.settings.anonymous_names,
+        **context,
+    )
+
+
+def redirect_to_list(list_id: int, place: str = "") -> Response:
+    return RedirectResponse(f"/app/lists/{list_id}{'#' + place if place else ''}", 303)
+
+
+async def rerender_list(
+    request: Request, client: ListClient, rt: Runtime, list_id: int, wrong: Exception, field: str, values: dict[str, str]
+) -> Response:
+    """The page once more, with what was typed and what was wrong with it; what nobody may know of stays unknown."""
+    if isinstance(wrong, RefractError) and (wrong.status in (401, 403, 404) or wrong.status >= 500):
+        raise wrong
+    return await render_list(
+        request, client, rt, list_id, status=get_error_status(wrong), errors=get_field_errors(wrong, field), values=values
+    )
+
+
+def get_error_status(wrong: Exception) -> int:
+    return wrong.status if isinstance(wrong, RefractError) else 422
+
+
+def get_field_errors(wrong: Exception, field: str) -> dict[str, str]:
+    if isinstance(wrong, ValidationError):
+        return {one.field: one.message for one in list_field_errors(wrong.errors())}
+    return {field: wrong.message if isinstance(wrong, RefractError) else str(wrong)}
+
+
+# Addresses as people paste them: read, counted, and given back when they cannot be added.
+
+
+def parse_addresses(text: str) -> list[str]:
+    """One address a line, or several with blanks between them."""
+    return [word for line in text.splitlines() for word in line.split()]
+
+
+def reject_too_many(typed: list[str]) -> None:
+    if len(typed) > MAX_BATCH_ENTRIES:
+        raise TooManyAtOnce(most=MAX_BATCH_ENTRIES)
+
+
+def format_result(result: EntriesResult) -> str:
+    twice = sum(one.entry is not None and one.entry.duplicate for one in result.results)
+    words = f"Added {result.created} {'address' if result.created == 1 else 'addresses'}."
+    return f"{words} {twice} of them {'was' if twice == 1 else 'were'} in the list already." if twice else words
+
+
+def collect_rejected(typed: list[str], result: EntriesResult) -> dict[str, Any]:
+    """What could not be added, back in the box."""
+    bad = [(typed[one.index], one.error.detail) for one in result.results if one.error is not None]
+    said = "; ".join(f"{url[:60]}: {why}" for url, why in bad[:3])
+    return {"values": {"urls": "\n".join(url for url, _ in bad)}, "errors": {"urls": said}}

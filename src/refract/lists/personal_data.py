@@ -1,0 +1,42 @@
+"""A person's lists when they ask for everything, and when they go."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from sqlalchemy import select
+
+from refract.core.db.session import WriteSession
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from refract.identity.personal_data import AccountDeletion, PersonalDataHook
+from refract.lists import queries, service
+from refract.lists.models import LinkList
+
+_LIST_FIELDS = ("title", "description", "palette", "slug", "status", "edition", "created_at", "updated_at", "published_at")
+_ENTRY_FIELDS = ("url", "title", "description", "image", "position", "created_at")
+
+
+async def export_personal_data(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
+    """Lists of theirs with their entries, drafts too."""
+    async with rt.db.read() as session:
+        mine = list(
+            await session.scalars(select(LinkList.id).where(LinkList.owner_id == user.id, queries.NOT_DELETED).order_by(LinkList.id))
+        )
+    for list_id in mine:
+        async with rt.db.read() as session:
+            found = await session.get(LinkList, list_id)
+            rows = await queries.list_entries(session, list_id)
+        if found is not None:
+            entries = [{name: getattr(row.entry, name) for name in _ENTRY_FIELDS} for row in rows]
+            yield {"id": str(found.id), **{name: getattr(found, name) for name in _LIST_FIELDS}, "entries": entries}
+
+
+async def erase_personal_data(session: WriteSession, rt: Runtime, leaving: AccountDeletion) -> None:
+    """Published lists are deleted; then everything goes at once, names too, not after the usual 90 days."""
+    await service.erase_user_lists(session, rt.ids, leaving.user.id, rt.clock.now())
+    left = list(await session.scalars(select(LinkList.id).where(LinkList.owner_id == leaving.user.id)))
+    await service.clear_slugs(session, left)
+    await service.erase_lists(session, left)
+
+
+PERSONAL_DATA_HOOK = PersonalDataHook("lists", export_personal_data, erase_personal_data)

@@ -1,0 +1,149 @@
+"""A list as it is shown: where each entry leads now, and what may be said of it. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from refract.core.lookalikes import to_ascii_url
+from refract.core.urls import BadUrl, normalize_url, parse_web_url
+from refract.links.models import FlagReason, Link, LinkState, Visibility
+from refract.lists.models import FetchStatus, LinkList, ListEntry, ListStatus
+from refract.lists.palettes import DEFAULT_PALETTE, PALETTE_NAMES, Palette
+from refract.lists.schemas import EntryOut, ListOut, ListSummary, PublicEntry, PublicList
+
+EntryState = Literal["live", "blocked", "gone"]
+
+
+class HostMatcher(Protocol):
+    """Who knows the blocked domains."""
+
+    def match(self, host: str) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ListDetails:
+    """A list and its figures. `epoch` is that of the blocked domains, so that nobody goes by an old copy."""
+
+    link_list: LinkList
+    views: int = 0
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """An entry as it is stored, with the link it follows."""
+
+    entry: ListEntry
+    link: Link | None = None
+    clicks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedEntry:
+    """An entry as it is now."""
+
+    entry: ListEntry
+    url: str
+    href: str
+    normalized_url: str
+    state: EntryState
+    duplicate: bool
+    clicks: int
+    flag_reason: str | None = None
+
+    def to_schema(self) -> EntryOut:
+        entry = self.entry
+        return EntryOut(
+            id=entry.id, url=self.url, normalized_url=self.normalized_url, title=entry.title, description=entry.description,
+            image=entry.image, fetch_status=FetchStatus(entry.fetch_status), position=entry.position, duplicate=self.duplicate,
+            link_id=entry.link_id, state=self.state, clicks=self.clicks,
+        )  # fmt: skip
+
+
+def resolve_entries(rows: Iterable[EntryRow], blocked: HostMatcher, now: datetime) -> list[ResolvedEntry]:
+    """The entries in order. Where an entry follows a link, everything about its address is the link's."""
+    shown: list[ResolvedEntry] = []
+    known: set[str] = set()
+    for row in rows:
+        line = _resolve_entry(row, blocked, now, known)
+        known.add(line.normalized_url)
+        shown.append(line)
+    return shown
+
+
+def _resolve_entry(row: EntryRow, blocked: HostMatcher, now: datetime, known: set[str]) -> ResolvedEntry:
+    entry, link = row.entry, row.link
+    url, href, normalized, host = to_ascii_url(entry.url), entry.href, entry.normalized_url, entry.host
+    flagged, flag_reason = entry.flagged, entry.flag_reason
+    state: EntryState = "live"
+    if entry.link_id is not None:
+        if link is None or not can_follow(link, now):
+            state = "gone"
+        elif link.href != href:
+            url, href, host = to_ascii_url(link.destination), link.href, link.destination_host
+            normalized = normalise_href(href)
+        if link is not None:
+            flagged, flag_reason = flagged or link.flagged, link.flag_reason if link.flagged else flag_reason
+    if entry.dangerous or blocked.match(host) is not None:
+        state = "blocked"
+    reason = (flag_reason or FlagReason.UNCHECKED) if flagged else None
+    return ResolvedEntry(entry, url, href, normalized, state, normalized in known, row.clicks, reason)
+
+
+def can_follow(link: Link, now: datetime) -> bool:
+    """Whether an entry may lead where this link leads: everybody could find that out by following the link itself."""
+    return link.state_at(now) == LinkState.ACTIVE and link.visibility != Visibility.SECURE and not link.has_placeholders
+
+
+def normalise_href(href: str) -> str:
+    try:
+        return normalize_url(parse_web_url(href, limit=len(href)))
+    except BadUrl:
+        return href  # it was one when it was accepted, by the rules of that day
+
+
+def build_summary(found: LinkList, entry_count: int, views: int, base_url: str) -> ListSummary:
+    return ListSummary(**_build_fields(found, views, base_url), entry_count=entry_count)
+
+
+def build_list(seen: ListDetails, shown: Sequence[ResolvedEntry], base_url: str) -> ListOut:
+    return ListOut(
+        **_build_fields(seen.link_list, seen.views, base_url), entry_count=len(shown), entries=[line.to_schema() for line in shown]
+    )
+
+
+def _build_fields(found: LinkList, views: int, base_url: str) -> dict[str, Any]:
+    return {
+        "id": found.id, "title": found.title, "description": found.description, "palette": get_palette(found), "slug": found.slug,
+        "status": ListStatus(found.status), "on_hold": found.on_hold,
+        "edition": found.edition, "created_at": found.created_at, "updated_at": found.updated_at, "published_at": found.published_at,
+        "url": f"{base_url}/{found.slug}" if found.status == ListStatus.PUBLISHED else None, "views": views,
+    }  # fmt: skip
+
+
+def build_public_list(found: LinkList, latest: int, shown: Sequence[ResolvedEntry], base_url: str) -> PublicList:
+    """What everybody may see: blocked and lost entries are left out, and positions stay what they are."""
+    entries = [
+        PublicEntry(
+            position=line.entry.position, url=line.url, title=line.entry.title, description=line.entry.description, image=line.entry.image
+        )
+        for line in shown
+        if line.state == "live"
+    ]
+    return PublicList(
+        slug=found.slug or "", title=found.title, description=found.description, palette=get_palette(found),
+        edition=found.edition or 1, latest_edition=latest,
+        published_at=found.published_at or found.updated_at, url=build_list_url(found, latest, base_url), entries=entries,
+    )  # fmt: skip
+
+
+def get_palette(found: LinkList) -> Palette:
+    """One that is no longer offered gives way to the house's colours."""
+    return next((name for name in PALETTE_NAMES if name == found.palette), DEFAULT_PALETTE)
+
+
+def build_list_url(found: LinkList, latest: int, base_url: str) -> str:
+    """Where an edition can be read: the latest under the bare name."""
+    bare = f"{base_url}/{found.slug}"
+    return bare if found.edition == latest else f"{bare}?edition={found.edition}"

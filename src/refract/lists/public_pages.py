@@ -1,0 +1,161 @@
+"""A published list for everybody: its page, its feeds, its picture, and where its entries lead. Three questions at most with its name."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreadPool
+from refract.limits.service import RenderLimit
+from refract.links.safety.blocked_domains import BlockedDomainCache
+from refract.lists import card, queries
+from refract.lists.feeds import FEEDS, NO_TITLE, get_title, join_addresses
+from refract.lists.models import LinkList
+from refract.lists.presentation import EntryState, ResolvedEntry, build_list_url, build_public_list, get_palette, resolve_entries
+from refract.lists.queries import PublishedEdition
+from refract.web.render_cache import RenderCache
+
+CACHE_CONTROL = "public, max-age=60"
+_NO_INDEX = {"X-Robots-Tag": "noindex"}
+
+
+def robots_headers(found: LinkList) -> dict[str, str]:
+    """Keep a list without an owner out of search engines: nobody answers for it."""
+    return _NO_INDEX if found.owner_id is None else {}
+
+
+@dataclass(frozen=True, slots=True)
+class PublicListPage:
+    """What the page is made of."""
+
+    list_id: int
+    slug: str
+    title: str
+    context: dict[str, Any]
+    headers: dict[str, str]
+    owner_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryTarget:
+    """Where an entry leads, if it does."""
+
+    id: int
+    position: int
+    href: str
+    state: EntryState
+    flag_reason: str | None = None
+
+
+class PublicLists:
+    """Published lists, by the id that holds the name."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self._rt = rt
+        self._base = rt.settings.public_url
+
+    async def get_page(self, holder: int, edition: int | None) -> PublicListPage | None:
+        found = await self._load_edition(holder, edition)
+        if found is None:
+            return None
+        return await self._rt.singleton(WorkThreadPool).run(self._build_page, *found)
+
+    def _build_page(self, about: PublishedEdition, shown: Sequence[ResolvedEntry]) -> PublicListPage:
+        one = about.details.link_list
+        asked = "" if one.edition == about.latest_edition else f"?edition={one.edition}"
+        seen = build_public_list(one, about.latest_edition, shown, self._base)
+        context = {
+            "list": seen,
+            "heading": get_title(seen),
+            "entries": [_build_entry_context(line, f"/{one.slug}/{line.entry.position}{asked}") for line in shown],
+            "address": build_list_url(one, about.latest_edition, self._base),
+            "feeds": {kind: f"/{one.slug}.{kind}{asked}" for kind in FEEDS},
+            "qr_url": f"/{one.slug}.qr",
+            "card_url": f"{self._base}/{one.slug}.png{asked}",
+            "all_addresses": join_addresses(seen.entries),
+            "older": about.previous_edition,
+            "newer": about.next_edition,
+            "indexed": one.owner_id is not None,
+        }
+        return PublicListPage(one.id, one.slug or "", get_title(seen), context, robots_headers(one), one.owner_id)
+
+    async def get_feed(self, holder: int, kind: str, edition: int | None, known: str, network: str) -> Response | None:
+        """`known` is the ETag that a reader has from before."""
+        await self._rt.singleton(RenderLimit).charge(network)
+        found = await self._load_edition(holder, edition)
+        return await self._rt.singleton(WorkThreadPool).run(self._build_feed, kind, known, *found) if found is not None else None
+
+    def _build_feed(self, kind: str, known: str, about: PublishedEdition, shown: Sequence[ResolvedEntry]) -> Response:
+        write, media_type = FEEDS[kind]
+        body = write(build_public_list(about.details.link_list, about.latest_edition, shown, self._base), self._base).encode()
+        etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+        headers = {"ETag": etag, "Cache-Control": CACHE_CONTROL, **robots_headers(about.details.link_list)}
+        if etag in known:
+            return Response(status_code=304, headers=headers)
+        return Response(body, headers=headers, media_type=f"{media_type}; charset=utf-8")
+
+    async def get_card(self, holder: int, edition: int | None, network: str) -> Response | None:
+        """The picture that stands beside a link to the list elsewhere. Anybody may show it."""
+        async with self._rt.db.read() as session:
+            about = await queries.find_published_edition(session, holder, edition)
+            count = await queries.count_entries(session, about.details.link_list.id) if about else 0
+        if about is None:
+            return None
+        found = about.details.link_list
+        address = f"{self._base.split('://', 1)[-1]}/{found.slug}"
+        facts = f"{count} {'link' if count == 1 else 'links'}"
+        given = {"address": address, "facts": facts, "palette": get_palette(found)}
+        picture = await self._rt.singleton(RenderCache).render(card.DRAW_CARD, found.title or "", network, **given)
+        headers = {"Cache-Control": CACHE_CONTROL, "Cross-Origin-Resource-Policy": "cross-origin", **robots_headers(found)}
+        return Response(picture, headers=headers, media_type="image/png")
+
+    async def get_entry(self, holder: int, place: str, edition: int | None) -> EntryTarget | None:
+        """The entry at a position, written as people write numbers."""
+        if not (place.isascii() and place.isdigit() and len(place) < 6 and place[0] != "0"):
+            return None
+        async with self._rt.db.read() as session:
+            about = await queries.find_published_edition(session, holder, edition)
+            if about is None:
+                return None
+            rows = await queries.list_entries(session, about.details.link_list.id, position=int(place))
+            blocked = await self._rt.singleton(BlockedDomainCache).load_at(session, about.details.epoch)
+        shown = resolve_entries(rows, blocked, self._rt.clock.now())
+        return EntryTarget(shown[0].entry.id, int(place), shown[0].href, shown[0].state, shown[0].flag_reason) if shown else None
+
+    async def _load_edition(self, holder: int, edition: int | None) -> tuple[PublishedEdition, list[ResolvedEntry]] | None:
+        async with self._rt.db.read() as session:
+            about = await queries.find_published_edition(session, holder, edition)
+            if about is None:
+                return None
+            rows = await queries.list_entries(session, about.details.link_list.id)
+            blocked = await self._rt.singleton(BlockedDomainCache).load_at(session, about.details.epoch)
+        return about, await self._rt.singleton(WorkThreadPool).run(resolve_entries, rows, blocked, self._rt.clock.now())
+
+
+def build_preview(found: LinkList, shown: Sequence[ResolvedEntry], base_url: str) -> dict[str, Any]:
+    """A draft as others will see it. Its entries lead straight to their pages: nothing is counted yet."""
+    seen = build_public_list(found, found.edition or 1, shown, base_url)
+    return {
+        "list": seen,
+        "heading": get_title(seen) or "Untitled list",
+        "entries": [_build_entry_context(line, line.href) for line in shown],
+        "address": f"{base_url}/{seen.slug}",
+        "all_addresses": join_addresses(seen.entries),
+        "older": None,
+        "newer": None,
+        "draft": str(found.id),
+    }
+
+
+def _build_entry_context(line: ResolvedEntry, href: str) -> dict[str, Any]:
+    return {
+        "position": line.entry.position,
+        "title": line.entry.title or NO_TITLE,
+        "description": line.entry.description,
+        "url": line.url,
+        "href": href,
+        "state": line.state,
+    }

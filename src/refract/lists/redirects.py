@@ -1,0 +1,83 @@
+"""Lists under their names: where the redirect engine, which knows the names, meets the lists, which know the pages."""
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.types import ASGIApp, Scope
+
+from refract.core.errors import Limited, Unauthenticated
+from refract.core.runtime import Runtime
+from refract.lists.public_pages import EntryTarget, PublicListPage, PublicLists
+from refract.redirect.engine import RedirectEngine
+from refract.redirect.hooks import RedirectFrontend
+from refract.redirect.resolver import (
+    DeadOutcome,
+    LinkView,
+    MissingOutcome,
+    RedirectOutcome,
+    RedirectTarget,
+    ShortLinkRequest,
+    WarningOutcome,
+)
+
+
+class PublicListHandler:
+    """Answers for a list's name: its page, a feed, its picture, or one of its entries. Views and clicks are counted, each apart."""
+
+    def __init__(self, rt: Runtime, engine: RedirectEngine, frontend: RedirectFrontend) -> None:
+        self._engine = engine
+        self._frontend = frontend
+        self._public = PublicLists(rt)
+
+    async def __call__(
+        self, scope: Scope, found: RedirectTarget, request: ShortLinkRequest
+    ) -> ASGIApp | RedirectOutcome | WarningOutcome | DeadOutcome | MissingOutcome:
+        edition = _parse_edition(request.query)
+        if request.view is LinkView.FEED and not request.extra:
+            known = Headers(scope=scope).get("if-none-match", "")
+            return (
+                await self._public.get_feed(found.id, request.feed, edition, known, self._frontend.get_network(scope)) or MissingOutcome()
+            )
+        if request.view is LinkView.CARD and not request.extra:
+            return await self._public.get_card(found.id, edition, self._frontend.get_network(scope)) or MissingOutcome()
+        if request.view in (LinkView.FOLLOW, LinkView.PREVIEW) and not request.extra.strip("/"):
+            return await self._render_page(scope, await self._public.get_page(found.id, edition))
+        if request.view is LinkView.FOLLOW:
+            return self._resolve_entry(found, await self._public.get_entry(found.id, request.extra, edition))
+        return MissingOutcome()
+
+    async def _render_page(self, scope: Scope, page: PublicListPage | None) -> ASGIApp | MissingOutcome:
+        if page is None:
+            return MissingOutcome()
+        if scope["method"] == "GET":
+            await self._engine.record_click(scope, RedirectTarget(kind="list", id=page.list_id, name=page.slug))
+        manage_url = await self._get_manage_url(scope, page)
+        response = await self._frontend.render_slow_page(
+            scope, "lists/public.html", page_title=page.title, manage_url=manage_url, **page.context
+        )
+        response.headers.update(page.headers)
+        return response
+
+    async def _get_manage_url(self, scope: Scope, page: PublicListPage) -> str | None:
+        """Return where its owner or an administrator can change the list. A wrong credential closes no public page."""
+        try:
+            visitor = await self._frontend.authenticate(scope)
+        except (Unauthenticated, Limited):
+            return None
+        may = visitor is not None and (visitor.is_admin or visitor.user.id == page.owner_id)
+        return f"/app/lists/{page.list_id}" if may else None
+
+    @staticmethod
+    def _resolve_entry(found: RedirectTarget, entry: EntryTarget | None) -> RedirectOutcome | WarningOutcome | DeadOutcome | MissingOutcome:
+        if entry is None:
+            return MissingOutcome()
+        target = RedirectTarget(kind="entry", id=entry.id, name=f"{found.name}/{entry.position}", flag_reason=entry.flag_reason)
+        if entry.state != "live":
+            return DeadOutcome(target, "blocked" if entry.state == "blocked" else "deleted")
+        return WarningOutcome(target, entry.href) if entry.flag_reason else RedirectOutcome(target, entry.href)
+
+
+def _parse_edition(query: str) -> int | None:
+    """The edition asked for: None for the latest, 0 (which there never is) for one that cannot be."""
+    asked = QueryParams(query.encode("utf-8", "replace").decode()).get("edition")
+    if asked is None:
+        return None
+    return int(asked) if asked.isascii() and asked.isdigit() and 0 < len(asked) < 7 else 0

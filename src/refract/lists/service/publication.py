@@ -1,0 +1,121 @@
+"""From draft to page, once; and editions that follow each other under one name."""
+
+import secrets
+import string
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import select, update
+
+from refract.core.db.session import WriteSession
+from refract.core.ids import IdSource
+from refract.identity import audit
+from refract.links import feed
+from refract.lists import queries
+from refract.lists.access import ListCaller
+from refract.lists.errors import NoEntries, NotPublished
+from refract.lists.models import LinkList, ListAction, ListEntry, ListEvent, ListStatus
+from refract.lists.service.drafts import lock_draft, lock_list, record_change, update_search_text
+from refract.names import service as names
+from refract.names.errors import SlugReserved, SlugTaken
+from refract.names.grammar import name_key
+from refract.names.models import Name, NameTarget
+from refract.names.service import Namespace
+
+_SLUG_LETTERS = string.ascii_lowercase + string.digits
+_SLUG_LENGTHS = (8, 8, 8, 8, 8, 10, 10, 12, 16)
+"""A made-up name that is taken is made up again, in the end a longer one."""
+
+_COPIED_FIELDS = (
+    "link_id", "url", "href", "host", "normalized_url", "normalized_digest", "title", "description", "image", "title_by_hand",
+    "description_by_hand", "fetch_status", "flagged", "flag_reason", "checked_at", "dangerous",
+    "position",
+)  # fmt: skip
+
+
+async def publish_list(session: WriteSession, space: Namespace, caller: ListCaller, list_id: int) -> LinkList:
+    """Give the list its name and fix it for good. The names table decides a contest; whoever loses has changed nothing."""
+    family = await lock_family(session, list_id)
+    found = await lock_draft(session, caller, list_id)
+    if await session.scalar(select(ListEntry.id).where(ListEntry.list_id == list_id).limit(1)) is None:
+        raise NoEntries
+    now = space.clock.now()
+    await _take_name(session, space, found, [one.id for one in family])
+    found.edition = 1 + max((one.edition or 0 for one in family), default=0)
+    found.status = ListStatus.PUBLISHED.value
+    found.published_at = now
+    record_change(session, caller, found, "published", now)
+    log_action(session, space.ids, found, ListEvent.PUBLISH, now)
+    await session.flush()
+    await feed.publish_changes(session, [build_change(found)])
+    return found
+
+
+async def lock_family(session: WriteSession, list_id: int) -> list[LinkList]:
+    """All editions of a list, locked before any of them alone and in one order: so two who publish come one after the other."""
+    family_id = await session.scalar(select(LinkList.family_id).where(LinkList.id == list_id))
+    rows = select(LinkList).where(LinkList.family_id == family_id).order_by(LinkList.id).with_for_update()
+    return list(await session.scalars(rows.execution_options(populate_existing=True)))
+
+
+async def _take_name(session: WriteSession, space: Namespace, found: LinkList, family: Sequence[int]) -> None:
+    """The name of an earlier edition is taken over; any other is claimed like every name."""
+    if found.slug is not None:
+        moved = update(Name).where(Name.key == name_key(found.slug), Name.kind == NameTarget.LIST, Name.target_id.in_(family))
+        if not (await session.execute(moved.values(target_id=found.id, held_until=None))).rowcount:  # type: ignore[attr-defined]  # an update has one
+            await names.claim_names_for(session, space, NameTarget.LIST, found.id, [found.slug])
+        return
+    for size in _SLUG_LENGTHS:
+        slug = "".join(secrets.choice(_SLUG_LETTERS) for _ in range(size))
+        try:
+            await names.claim_names_for(session, space, NameTarget.LIST, found.id, [slug])
+        except (SlugTaken, SlugReserved):
+            continue
+        found.slug = slug
+        return
+    raise SlugTaken(name="")
+
+
+async def create_edition(session: WriteSession, space: Namespace, caller: ListCaller, list_id: int) -> tuple[LinkList, bool]:
+    """A draft that begins as a copy and takes over the name when it is published; whether it is new or was begun already."""
+    await lock_family(session, list_id)
+    found = await lock_list(session, caller, list_id)
+    if found.status != ListStatus.PUBLISHED:
+        raise NotPublished
+    if (begun := await queries.find_open_edition(session, found.family_id)) is not None:
+        return begun, False
+    now, number = space.clock.now(), space.ids.next_id()
+    draft = LinkList(
+        id=number,
+        owner_id=found.owner_id,
+        creator_hash=found.creator_hash,
+        family_id=found.family_id,
+        title=found.title,
+        description=found.description,
+        palette=found.palette,
+        slug=found.slug,
+        status=ListStatus.DRAFT.value,
+        version=1,
+        search_text="",
+        created_at=now,
+        updated_at=now,
+    )
+    update_search_text(draft)
+    session.add(draft)
+    await session.flush()
+    entries = list(await session.scalars(select(ListEntry).where(ListEntry.list_id == found.id).order_by(ListEntry.position)))
+    for copy_id, entry in zip(space.ids.next_ids(len(entries)), entries, strict=True):
+        copied = {name: getattr(entry, name) for name in _COPIED_FIELDS}
+        session.add(ListEntry(id=copy_id, list_id=number, created_at=now, updated_at=now, **copied))
+    if caller.as_admin(found):
+        audit.add_entry(session, "list.edition_begun", at=now, actor_id=caller.user_id, target=found.id)
+    await session.flush()
+    return draft, True
+
+
+def log_action(session: WriteSession, ids: IdSource, found: LinkList, event: ListEvent, now: datetime) -> None:
+    session.add(ListAction(id=ids.next_id(), list_id=found.id, event=event.value, slug=found.slug, created_at=now))
+
+
+def build_change(found: LinkList) -> feed.TargetChange:
+    return feed.TargetChange(found.id, found.version, (name_key(found.slug),) if found.slug else ())

@@ -1,0 +1,337 @@
+"""The slow path: every address whose first segment is not ours is a name or a code, and this answers it.
+
+Redirects, pages for people and problem documents for programs; preview pages and QR codes. It knows no table and no cache: who
+knows the names is handed in, and so are the hooks that count a click and keep an answer ready.
+"""
+
+import asyncio
+from dataclasses import replace
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from refract.core.errors import RefractError, Unavailable
+from refract.core.runtime import Runtime
+from refract.identity.errors import SignInNeeded
+from refract.limits.service import MissLimit
+from refract.redirect.errors import (
+    LinkBlocked,
+    LinkDeleted,
+    LinkDisabled,
+    LinkExpired,
+    LinkGone,
+    LinkUnavailable,
+    NoSuchLink,
+    PathDoesNotFit,
+    PathTooLong,
+)
+from refract.redirect.hooks import ListHandler, RedirectFrontend, RedirectHooks
+from refract.redirect.resolver import (
+    DeadOutcome,
+    LinkLookup,
+    LinkView,
+    ListOutcome,
+    MismatchOutcome,
+    MissingOutcome,
+    PreviewOutcome,
+    RedirectOutcome,
+    RedirectTarget,
+    ResolveOutcome,
+    SignedInUser,
+    SignInOutcome,
+    TargetState,
+    WarningOutcome,
+    apply_path,
+    get_raw_path,
+    parse_path,
+    resolve,
+)
+from refract.redirect.responses import (
+    CONFIRM_PARAMETER,
+    ShortLinkRedirect,
+    build_json_preview,
+    explain_flag,
+    is_confirmed,
+    render_qr_image,
+    sign_confirmation,
+    split_confirmation,
+    strip_body,
+)
+from refract.web import return_path
+from refract.web.problems import MethodNotAllowed, build_problem_headers, is_html_accepted, make_problem_response
+
+STALE_TIMEOUT = 0.25
+STALE_GRACE = 0.5
+"""Once somebody has waited in vain, what we knew is the answer at once for so long."""
+
+MAX_PATH_BYTES = 8192
+"""Bytes of a path, as `POST /resolve` takes it. No server behind a link reads longer ones, and filling them in takes long."""
+
+_ALLOWED_METHODS = ("GET", "HEAD")
+_METHOD_PRESERVING_STATUSES = (307, 308)
+_SIGN_IN_PATH = "/auth/sign-in"
+_GONE_ERRORS: dict[TargetState, type[LinkGone]] = {
+    "expired": LinkExpired,
+    "disabled": LinkDisabled,
+    "deleted": LinkDeleted,
+    "blocked": LinkBlocked,
+    "on_hold": LinkUnavailable,
+}
+
+
+class RedirectApp:
+    """The ASGI application behind every name and code."""
+
+    def __init__(self, rt: Runtime, lookup: LinkLookup, frontend: RedirectFrontend, hooks: RedirectHooks | None = None) -> None:
+        self.rt = rt
+        self.lookup = lookup
+        self.frontend = frontend
+        self.hooks = hooks or RedirectHooks()
+        self.serve_stale_until = float("-inf")
+        self.misses = rt.singleton(MissLimit)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await _RedirectRequest(self, scope).build_response()
+        await response(scope, receive, strip_body(send) if scope["method"] == "HEAD" else send)
+
+    async def try_redirect(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Answer if the answer is a redirect. If it is not, nothing has been sent, counted or taken from anybody's limit."""
+        response = await _RedirectRequest(self, scope).build_redirect()
+        if response is None:
+            return False
+        await response(scope, receive, strip_body(send) if scope["method"] == "HEAD" else send)
+        return True
+
+
+class _RedirectRequest:
+    """One request on its way to an answer. Who asks is found out once, and only when it matters."""
+
+    def __init__(self, app: RedirectApp, scope: Scope) -> None:
+        self._app = app
+        self._rt = app.rt
+        self._frontend = app.frontend
+        self._scope = scope
+        self._raw_path = get_raw_path(scope["path"], scope.get("raw_path"))
+        self._request = parse_path(self._raw_path[:MAX_PATH_BYTES], scope["query_string"])
+        self._wants_page = is_html_accepted(Headers(scope=scope))
+        self._user: SignedInUser | None = None
+        self._authenticated = False
+
+    async def build_response(self) -> ASGIApp:
+        try:
+            outcome = await self._resolve()
+            if not self._is_allowed(outcome):
+                raise _build_method_error(self._scope["method"])
+            return await self._render_outcome(outcome)
+        except RefractError as refused:
+            return await self._render_error(refused)
+
+    async def build_redirect(self) -> ASGIApp | None:
+        try:
+            outcome = await self._resolve()
+            if not isinstance(outcome, RedirectOutcome) or not self._is_allowed(outcome):
+                return None
+            return await self._render_redirect(outcome.found, outcome.href)
+        except RefractError:
+            return None  # whoever has pages to say it with finds out the same
+
+    def _is_allowed(self, outcome: ResolveOutcome) -> bool:
+        """Return whether the method fits: any does for a redirect that keeps it, and where there is nothing to see."""
+        if self._scope["method"] in _ALLOWED_METHODS or isinstance(outcome, MissingOutcome | SignInOutcome):
+            return True
+        return (
+            isinstance(outcome, RedirectOutcome | DeadOutcome | MismatchOutcome)
+            and outcome.found.redirect_status in _METHOD_PRESERVING_STATUSES
+        )
+
+    async def _resolve(self) -> ResolveOutcome:
+        """What we knew before we lost touch is asked for again, but nobody is made to wait for long, and few are made to wait at all."""
+        if len(self._raw_path) > MAX_PATH_BYTES:
+            raise PathTooLong(most=MAX_PATH_BYTES)
+        follow, monotonic = self._app, self._rt.clock.monotonic
+        stale = follow.hooks.stale(self._raw_path, self._scope["query_string"])
+        if stale is not None and monotonic() < follow.serve_stale_until:
+            return stale
+        try:
+            async with asyncio.timeout(STALE_TIMEOUT if stale is not None else None):
+                return await resolve(follow.lookup, self._request, self._get_user, self._rt.clock.now)
+        except (Unavailable, TimeoutError):
+            if stale is None:
+                raise
+            follow.serve_stale_until = monotonic() + STALE_GRACE
+            return stale
+
+    async def _get_user(self) -> SignedInUser | None:
+        if not self._authenticated:
+            self._authenticated = True
+            self._user = await self._frontend.authenticate(self._scope)
+        return self._user
+
+    async def _render_outcome(self, outcome: ResolveOutcome) -> ASGIApp:  # noqa: PLR0911 - one for each outcome
+        match outcome:
+            case RedirectOutcome(found, href):
+                return await self._render_redirect(found, href)
+            case WarningOutcome(found, href):
+                return await self._render_warning(found, href)
+            case PreviewOutcome(found, href):
+                return await self._render_preview(found, href) if self._request.view is LinkView.PREVIEW else await self._render_qr(found)
+            case ListOutcome(found) if self._app.hooks.lists is not None:
+                return await self._render_list(found, self._app.hooks.lists)
+            case SignInOutcome():
+                return self._redirect_to_sign_in()
+            case DeadOutcome(found, state) if self._rt.settings.dead_link_status != 404:
+                return await self._render_gone(found, state)
+            case MismatchOutcome(_, reason, usage):
+                raise PathDoesNotFit(reason=reason, usage=usage)
+            case MissingOutcome() | ListOutcome() | DeadOutcome():
+                return await self._render_missing()
+
+    async def _render_list(self, found: RedirectTarget, lists: ListHandler) -> ASGIApp:
+        if self._request.view is LinkView.QR and not self._request.extra:
+            return await self._render_qr(found)
+        answer = await lists(self._scope, found, self._request)
+        return (
+            await self._render_outcome(answer)
+            if isinstance(answer, RedirectOutcome | WarningOutcome | DeadOutcome | MissingOutcome)
+            else answer
+        )
+
+    async def _render_redirect(self, found: RedirectTarget, href: str) -> ASGIApp:
+        if found.is_cacheable and not (found.forward_query and self._request.query):
+            self._app.hooks.fill(self._raw_path, found, href)  # at once: the next who asks should not have to ask for it again
+        if self._scope["method"] != "HEAD":
+            await self._app.hooks.record(self._scope, found)
+        self._scope.setdefault("state", {})["redirect"] = True
+        return ShortLinkRedirect(found.redirect_status, href, cacheable=not found.restricted)
+
+    def _redirect_to_sign_in(self) -> Response:
+        if not self._wants_page:
+            raise SignInNeeded
+        response = RedirectResponse(_SIGN_IN_PATH, 302, {"Cache-Control": "no-store"})
+        query = self._scope["query_string"]
+        path = (self._raw_path + b"?" + query if query else self._raw_path).decode("latin-1")
+        return_path.remember_path(response, self._rt, path)
+        return response
+
+    async def _render_warning(self, found: RedirectTarget, href: str) -> ASGIApp:
+        """Show the preview of a flagged link, and redirect once the visitor confirms it: only that is a click."""
+        now, network = self._rt.clock.now(), self._frontend.get_network(self._scope)
+        confirmation, query = split_confirmation(self._request.query)
+        if confirmation and is_confirmed(self._rt.secret, found, network, now, confirmation):
+            fitted = apply_path(found, found.template, replace(self._request, query=query)) if found.template is not None else None
+            return await self._render_redirect(found, fitted.href if isinstance(fitted, RedirectOutcome) else href)
+        asked = f"{CONFIRM_PARAMETER}={sign_confirmation(self._rt.secret, found, network, now)}"
+        path = self._raw_path.decode("latin-1")
+        return await self._render_preview(found, href, continue_url=f"{path}?{asked}&{query}" if query else f"{path}?{asked}")
+
+    async def _render_preview(self, found: RedirectTarget, href: str, *, continue_url: str | None = None) -> Response:
+        short_url = self._build_short_url(found)
+        if not self._wants_page:
+            return build_json_preview(found, short_url, href, continue_url)
+        link = {
+            "name": found.name,
+            "short_url": short_url,
+            "destination": href,
+            "title": found.title,
+            "created_at": found.created_at,
+            "state": "active",
+        }
+        address = f"/{found.name}.qr{'/' + self._request.extra if self._request.extra else ''}" if found.kind == "link" else None
+        return self._frontend.render_page(
+            self._scope,
+            await self._get_user(),
+            "redirect/preview.html",
+            status=200,
+            page_title=f"/{found.name}",
+            link=link,
+            qr_url=address,
+            qr_png_url=f"{address}?format=png&size=512" if address else None,
+            manage_url=await self._frontend.get_manage_url(await self._get_user(), found),
+            continue_url=continue_url,
+            warning=explain_flag(found.flag_reason) if found.flag_reason else None,
+        )
+
+    async def _render_qr(self, found: RedirectTarget) -> Response:
+        asked = QueryParams(self._scope["query_string"])
+        response = await render_qr_image(self._rt, self._build_short_url(found), self._frontend.get_network(self._scope), asked)
+        response.headers["Cache-Control"] = "no-store" if found.restricted else "private, max-age=300"
+        return response
+
+    def _build_short_url(self, found: RedirectTarget) -> str:
+        extra = f"/{self._request.extra}" if self._request.extra and found.kind != "entry" else ""  # the name of an entry has its number
+        return f"{self._rt.settings.public_url}/{found.name}{extra}"
+
+    async def _render_gone(self, found: RedirectTarget, state: TargetState) -> Response:
+        if not self._wants_page:
+            return make_problem_response(_GONE_ERRORS[state](name=found.name))
+        return self._frontend.render_page(
+            self._scope,
+            await self._get_user(),
+            "redirect/gone.html",
+            status=LinkGone.status,
+            page_title=f"/{found.name}",
+            name=found.name,
+            state=state,
+            since=found.expires_at if state == "expired" else None,
+            manage_url=await self._frontend.get_manage_url(await self._get_user(), found),
+        )
+
+    async def _render_missing(self) -> Response:
+        """A miss costs its network and its user a token; without one there is no page and no search for what was meant."""
+        misses = self._app.misses
+        await misses.charge_network(self._frontend.get_network(self._scope))
+        visitor = await self._get_user()
+        if visitor is not None:
+            await misses.charge_user(visitor.user.id)
+        name = self._request.display_name
+        suggestions = await self._app.lookup.suggest(self._request.name, visitor)
+        if not self._wants_page:
+            return make_problem_response(NoSuchLink(name=name, suggestions=suggestions))
+        return self._frontend.render_page(
+            self._scope,
+            visitor,
+            "redirect/not_found.html",
+            status=404,
+            page_title="Not found",
+            name=name,
+            suggestions=suggestions,
+            creatable=self._request.view is LinkView.FOLLOW
+            and not self._request.extra
+            and await self._frontend.can_create(visitor, self._request.name),
+        )
+
+    async def _render_error(self, error: RefractError) -> Response:
+        if not self._wants_page:
+            return make_problem_response(error)
+        response = self._frontend.render_page(
+            self._scope,
+            self._user,
+            "error.html",
+            status=error.status,
+            page_title=str(error.status),
+            title=_get_heading(error),
+            detail=error.message,
+            request_id=self._scope.get("state", {}).get("request_id"),
+            retry_after=getattr(error, "retry_after", None),
+        )
+        response.headers.update(build_problem_headers(error))
+        return response
+
+
+def _build_method_error(method: str) -> MethodNotAllowed:
+    refused = MethodNotAllowed(method=method[:20])
+    refused.headers = {"Allow": ", ".join(_ALLOWED_METHODS)}  # read by problem_headers
+    return refused
+
+
+def _get_heading(error: RefractError) -> str:
+    if isinstance(error, PathDoesNotFit):
+        return "This path does not fit the link"
+    headings = {
+        405: "A link can only be followed",
+        414: "Address too long",
+        429: "Too many requests",
+        503: "Back in a moment",
+    }
+    return headings.get(error.status, "That did not work")

@@ -1,0 +1,102 @@
+"""The people's side of the slow path, made of the web app's own parts."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+from refract.core.errors import Unavailable
+from refract.core.ip_addresses import TrustedProxies, get_network
+from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreadPool
+from refract.identity.access import AccessRight
+from refract.identity.authentication import Caller, authenticate
+from refract.identity.key_usage import KeyUsageTracker
+from refract.identity.models import Scope as KeyScope
+from refract.identity.responses import render_response
+from refract.links.access import LinkCaller
+from refract.links.errors import LinkNotFound, NotYours
+from refract.links.queries import view_link
+from refract.names.models import NameTarget
+from refract.names.service import check_availability
+from refract.redirect.asgi import RedirectApp
+from refract.redirect.engine import RedirectEngine
+from refract.redirect.hooks import ListHandler, RedirectFrontend
+from refract.redirect.resolver import RedirectTarget, SignedInUser
+from refract.web.templating import TemplateRenderer
+
+
+class WebFrontend:
+    """Visitors by cookie or key, pages in the app's frame, networks behind the proxies we trust."""
+
+    def __init__(self, rt: Runtime, app: Starlette) -> None:
+        self._rt = rt
+        self._app = app
+        self._proxies = TrustedProxies(rt.settings.trusted_proxies)
+
+    async def authenticate(self, scope: Scope) -> SignedInUser | None:
+        """Whoever asks, as far as they may look: a key without the right to read opens no more than a stranger does."""
+        actor = await authenticate(self._build_request(scope), self._rt)
+        return actor if actor is not None and KeyScope.READ in actor.scopes else None
+
+    def get_network(self, scope: Scope) -> str:
+        peer = scope["client"][0] if scope.get("client") else ""
+        forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+        return get_network(self._proxies.find_client(peer, forwarded)).hex()
+
+    async def get_manage_url(self, visitor: SignedInUser | None, found: RedirectTarget) -> str | None:
+        if not isinstance(visitor, Caller) or found.kind != "link":
+            return None
+        try:
+            async with self._rt.db.read() as session:
+                await view_link(session, LinkCaller(visitor.user.id, visitor.is_admin), found.id, AccessRight.EDIT)
+        except (LinkNotFound, NotYours, Unavailable):
+            return None
+        return f"/app/links/{found.id}"
+
+    async def can_create(self, visitor: SignedInUser | None, name: str) -> bool:
+        space = getattr(self._app.state, "space", None)
+        if space is None or not isinstance(visitor, Caller) or KeyScope.WRITE not in visitor.scopes:
+            return False
+        try:
+            async with self._rt.db.read() as session:
+                return (await check_availability(session, space, name, NameTarget.LINK)).available
+        except Unavailable:
+            return False
+
+    def render_page(
+        self, scope: Scope, visitor: SignedInUser | None, template: str, *, status: int, page_title: str, **context: Any
+    ) -> Response:
+        actor = visitor if isinstance(visitor, Caller) else None
+        return render_response(self._build_request(scope), actor, template, status=status, page_title=page_title, **context)
+
+    async def render_slow_page(self, scope: Scope, template: str, *, page_title: str, **context: Any) -> Response:
+        rendering = partial(self.render_page, scope, None, template, status=200, page_title=page_title, **context)
+        return await self._rt.singleton(WorkThreadPool).run(rendering)
+
+    def _build_request(self, scope: Scope) -> Request:
+        scope.setdefault("state", {})
+        return Request({**scope, "app": self._app})
+
+
+# The slow path of a process that has no web app: the same answers, in the same frame.
+
+
+def build_standalone_app(
+    rt: Runtime,
+    engine: RedirectEngine,
+    build_list_handler: Callable[[RedirectFrontend], ListHandler] | None = None,
+    templates: Sequence[str] = ("redirect",),
+) -> RedirectApp:
+    """Keys that open secure links are counted against their limit here; a role that may only read does not write their use down."""
+    frame = Starlette()
+    frame.state.rt = rt
+    frame.state.pages = TemplateRenderer(rt.settings.public_url, *templates)
+    frame.state.areas = []
+    frame.state.key_usage = rt.singleton(KeyUsageTracker)
+    surface = WebFrontend(rt, frame)
+    return RedirectApp(rt, engine.lookup, surface, engine.build_hooks(build_list_handler(surface) if build_list_handler else None))

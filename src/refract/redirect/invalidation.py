@@ -1,0 +1,284 @@
+"""Who must forget: news of changed links and names, from this process at once and from the others by the feed in the database.
+
+Numbers in the feed are given before commits, so a lower one may show up after a higher: gaps are looked for again until nobody can
+still be about to commit. While the feed cannot be read nothing kept is trusted.
+"""
+
+import asyncio
+import contextlib
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+import structlog
+
+from refract.core.db.notifications import listen_for_notifications
+from refract.core.db.raw import RawReader, RawRow
+from refract.core.errors import Unavailable
+from refract.core.ids import encode_base62
+from refract.core.redis import RedisAway, RedisClient
+from refract.core.runtime import Runtime
+from refract.links import feed
+from refract.names.grammar import name_key
+from refract.redirect.cache import NegativeCache, RedirectCache
+from refract.redirect.lookup import TieredLookup, build_missing_code_key, build_missing_name_key
+from refract.redirect.redis_cache import RedisLinkCache
+
+POLL_INTERVAL = 0.2
+LISTENING_POLL_INTERVAL = 0.5
+"""Where PostgreSQL wakes us, this only finds out whether it still answers."""
+
+YIELD_SECONDS = 0.02
+POLL_TIMEOUT = 1.0
+FEED_LOST_TIMEOUT = 1.0
+LEASE_SECONDS = 4.0
+"""What is kept ready counts for so long after the feed was last looked at; longer only a process is silent that was asleep itself."""
+
+GAP_TIMEOUT = 30.0
+MAX_ROWS = 10_000
+MAX_GAPS = 500
+
+_NEWEST_QUERY = "SELECT COALESCE(MAX(number), 0) FROM link_feed"
+_CHANGES_QUERY = "SELECT number, target_id, version, names FROM link_feed WHERE number >= ?"
+_CHANGES_ORDER = f" ORDER BY number LIMIT {MAX_ROWS + 1}"
+_RECENT_QUERY = f"SELECT target_id, version FROM link_feed ORDER BY number DESC LIMIT {MAX_ROWS + 1}"  # noqa: S608 - a number of ours
+FeedChange = tuple[int, int, Iterable[str]]
+"""Target, version, names."""
+
+
+class CacheInvalidator:
+    """Keeps what one process has ready in step with the database."""
+
+    def __init__(
+        self,
+        rt: Runtime,
+        reader: RawReader,
+        cache: RedirectCache,
+        negatives: NegativeCache,
+        lookup: TieredLookup,
+        redis_cache: RedisLinkCache | None = None,
+    ) -> None:
+        self.invalidated = 0
+        self.feed_lost = False
+        self._rt = rt
+        self._reader = reader
+        self._cache = cache
+        self._negatives = negatives
+        self._lookup = lookup
+        self._redis_cache = redis_cache
+        self._position: int | None = None
+        self._gaps: dict[int, float] = {}
+        self._last_read_at = self._marked_stale_at = rt.clock.monotonic()
+        self._wake = asyncio.Event()
+        self._log = structlog.get_logger("refract.bus")
+
+    async def run(self, ready: asyncio.Event) -> None:
+        """Until cancelled. `ready` is set once the feed was looked at for the first time, whether or not it could be read."""
+        listening = self._rt.db.dialect == "postgresql"
+        ear = (
+            asyncio.create_task(listen_for_notifications(self._rt.db, feed.TOPIC, self._wake.set), name="redirect-listen")
+            if listening
+            else None
+        )
+        try:
+            while True:
+                well = await self.poll()
+                ready.set()
+                await asyncio.sleep(YIELD_SECONDS)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LISTENING_POLL_INTERVAL if listening and well else POLL_INTERVAL):
+                        await self._wake.wait()
+                self._wake.clear()
+        finally:
+            if ear is not None:
+                ear.cancel()
+                await asyncio.gather(ear, return_exceptions=True)
+
+    def apply_changes(self, changes: Sequence[feed.TargetChange]) -> None:
+        """News of this process, the moment it is committed."""
+        self._invalidate((change.target_id, change.version, change.names) for change in changes)
+
+    async def poll(self) -> bool:
+        """Read what is new in the feed; False when it cannot be read."""
+        now, began = self._rt.clock.monotonic, self._rt.clock.now_ns()  # a process may fall asleep between question and answer
+        try:
+            async with asyncio.timeout(POLL_TIMEOUT):
+                await (self._start_following() if self._position is None else self._read_changes(self._position))
+        except (Unavailable, TimeoutError) as error:
+            if self._position is None or now() - self._last_read_at >= FEED_LOST_TIMEOUT:
+                self._on_feed_lost(str(error))
+            return False
+        self._last_read_at = now()
+        self._extend_lease(began)
+        if self._redis_cache is not None:
+            self._redis_cache.feed_stale = False
+        if self.feed_lost:
+            self.feed_lost = False
+            self._log.info("changes_heard_again")
+        return True
+
+    async def _start_following(self) -> None:
+        """From here on nothing is missed; what was read before may be old."""
+        (newest,) = (await self._reader.fetch_rows(_NEWEST_QUERY))[0]
+        await self._load_recent_versions()
+        self._position = int(newest)
+        self._gaps.clear()
+        self._invalidate_all()
+
+    async def _load_recent_versions(self) -> None:
+        """What others have put into the shared cache may be older than a change that was made before we began to listen."""
+        if self._redis_cache is None:
+            return
+        rows = await self._reader.fetch_rows(_RECENT_QUERY)
+        if len(rows) > MAX_ROWS:
+            self._redis_cache.distrust_entries()
+        for target_id, version in rows:
+            self._redis_cache.note_version(target_id, version)
+
+    async def _read_changes(self, position: int) -> None:
+        gaps = f" OR number IN ({', '.join(map(str, self._gaps))})" if self._gaps else ""
+        rows = await self._reader.fetch_rows(_CHANGES_QUERY + gaps + _CHANGES_ORDER, position)
+        numbers = {int(row[0]) for row in rows}
+        if len(rows) > MAX_ROWS or (position and position not in numbers):
+            # Too much to go through, or the newest row we knew is gone: it is always kept, so we were away for longer than the feed is.
+            self._log.warning("changes_missed", position=position)
+            self._invalidate([(feed.ALL_TARGETS, 0, ())])
+            await self._start_following()
+            return
+        self._invalidate((row[1], row[2], _parse_names(row)) for row in rows if row[0] > position or row[0] in self._gaps)
+        self._track_gaps(position, numbers)
+
+    def _track_gaps(self, position: int, numbers: set[int]) -> None:
+        now = self._rt.clock.monotonic()
+        newest = max(numbers, default=position)
+        self._gaps = {gap: since for gap, since in self._gaps.items() if gap not in numbers and now - since < GAP_TIMEOUT}
+        if newest - position > len(numbers) + MAX_GAPS:
+            self._gaps |= dict.fromkeys(range(newest - MAX_GAPS, newest), now)
+        else:
+            self._gaps |= {number: now for number in range(position + 1, newest) if number not in numbers}
+        self._position = newest
+
+    def _invalidate(self, changes: Iterable[FeedChange]) -> None:
+        heard = False
+        for target_id, version, names in changes:
+            heard = True
+            self.invalidated += 1
+            if self._redis_cache is not None:
+                self._redis_cache.note_version(target_id, version)
+            if target_id == feed.ALL_TARGETS:
+                self._cache.invalidate_all()
+                self._negatives.invalidate_all()
+                continue
+            self._cache.invalidate(target_id)
+            self._negatives.invalidate(build_missing_code_key(encode_base62(target_id)))
+            for key in map(name_key, names):
+                self._cache.invalidate_key(key)
+                self._negatives.invalidate(build_missing_name_key(key))
+        if heard:
+            self._lookup.drop_inflight()
+
+    def _on_feed_lost(self, reason: str) -> None:
+        """Ask again for everything that is hit, now and once a second until the feed is back."""
+        if not self.feed_lost:
+            self.feed_lost = True
+            if self._redis_cache is not None:
+                self._redis_cache.feed_stale = True
+            self._log.warning("changes_not_heard", reason=reason)
+            self._invalidate_all()
+        elif self._rt.clock.monotonic() - self._marked_stale_at >= FEED_LOST_TIMEOUT:
+            self._invalidate_all()
+
+    def _extend_lease(self, since_ns: int) -> None:
+        self._cache.trusted_until_ns = since_ns + int(LEASE_SECONDS * 1e9)
+
+    def _invalidate_all(self) -> None:
+        self._marked_stale_at = self._rt.clock.monotonic()
+        self._cache.mark_stale()
+        self._extend_lease(self._rt.clock.now_ns())  # what is taken in from now on
+        self._negatives.invalidate_all()
+        self._lookup.drop_inflight()
+
+
+def _parse_names(row: RawRow) -> list[str]:
+    names = row[3]
+    found: list[str] = json.loads(names) if isinstance(names, str | bytes) else names
+    return found
+
+
+# News of changed links over Redis: quicker than the feed in the database, and never instead of it.
+# Whoever commits a change tells the shared cache, then every process that listens, and then puts the new state into the cache. A message that
+# is lost costs nothing but time: the feed brings it too.
+
+CHANGES_CHANNEL = "refract:changes"
+MAX_CHANGES_PER_MESSAGE = 1000
+MAX_WRITE_THROUGH = 1000
+"""Of one commit so many links are put into the cache at once; the others come when somebody asks for them."""
+
+RECONNECT_INTERVAL = 1.0
+WriteThrough = Callable[[str], Awaitable[None]]
+
+
+class ChangeBroadcaster:
+    """Tells of what this process commits, and hears of what others do."""
+
+    def __init__(self, rt: Runtime, redis: RedisClient, redis_cache: RedisLinkCache) -> None:
+        self._redis = redis
+        self._redis_cache = redis_cache
+        self._signals = rt.signals
+        self._sender_id = secrets.token_hex(8)
+        self._queued: list[feed.TargetChange] = []
+        self._wake = asyncio.Event()
+        self._log = structlog.get_logger("refract.news")
+
+    async def broadcast(self, write_through: WriteThrough | None = None) -> None:
+        """Tell of every commit of this process until cancelled. `write_through` reads a name or a code again and shares what it finds."""
+        with self._signals.subscribe(feed.TOPIC, self._queue_changes):
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                changes, self._queued = self._queued, []
+                try:
+                    await self._publish(changes)
+                    if write_through is not None:
+                        await _write_changes(changes[:MAX_WRITE_THROUGH], write_through)
+                except RedisAway:
+                    continue  # the feed in the database tells everybody, and what each has heard counts more than what the cache says
+
+    async def receive(self, apply_changes: Callable[[Sequence[feed.TargetChange]], None]) -> None:
+        """Hand on what others tell until cancelled."""
+        while True:
+            with contextlib.suppress(RedisAway):
+                async with contextlib.aclosing(self._redis.subscribe(CHANGES_CHANNEL, lambda: None)) as messages:
+                    async for message in messages:
+                        if changes := self._parse_message(message):
+                            apply_changes(changes)
+            await asyncio.sleep(RECONNECT_INTERVAL)
+
+    def _queue_changes(self, changes: Sequence[feed.TargetChange]) -> None:
+        if len(self._queued) > MAX_CHANGES_PER_MESSAGE * 10:
+            self._queued.clear()  # Redis is slower than we change; the feed is enough
+        self._queued += changes
+        self._wake.set()
+
+    async def _publish(self, changes: Sequence[feed.TargetChange]) -> None:
+        await self._redis_cache.invalidate([(change.target_id, change.version) for change in changes])
+        for begin in range(0, len(changes), MAX_CHANGES_PER_MESSAGE):
+            some = [[change.target_id, change.version, list(change.names)] for change in changes[begin : begin + MAX_CHANGES_PER_MESSAGE]]
+            await self._redis.execute("PUBLISH", CHANGES_CHANNEL, json.dumps([self._sender_id, some], separators=(",", ":")))
+
+    def _parse_message(self, message: bytes) -> list[feed.TargetChange]:
+        try:
+            sender, changes = json.loads(message)
+            if sender == self._sender_id:
+                return []
+            return [feed.TargetChange(int(target), int(version), tuple(map(str, names))) for target, version, names in changes]
+        except (ValueError, TypeError):
+            self._log.warning("news_not_understood")
+            return []
+
+
+async def _write_changes(changes: Sequence[feed.TargetChange], write: WriteThrough) -> None:
+    for change in changes:
+        if change.target_id != feed.ALL_TARGETS:
+            for text in (*change.names, encode_base62(change.target_id)):
+                await write(text)

@@ -1,0 +1,170 @@
+"""The fast lane: a cached redirect is answered inside the HTTP protocol, without entering ASGI.
+
+Everything that is not a plain hit goes on to the application, as `web.protocol` does it.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Container
+from typing import Any, Final
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.server import ServerState
+
+from refract.clicks.spool import request_flags
+from refract.clicks.spool.format import encode_frame
+from refract.clicks.spool.writer import SpoolWriter, TurnBuffer
+from refract.core.ip_addresses import TrustedProxies, get_network
+from refract.redirect import responses
+from refract.redirect.cache import CachedRedirect, RedirectCache
+from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits, OpenConnections
+from refract.web.protocol import CLOSE_HEADER, BoundedHttpProtocol
+
+_NON_PLAIN_HEADERS: Final = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
+_SPECIAL_HEADERS: Final = request_flags.FLAG_HEADERS | _NON_PLAIN_HEADERS
+_FORWARDED_HEADER: Final = b"x-forwarded-for"
+
+
+class RedirectProtocol(BoundedHttpProtocol):
+    """One connection. Its hits go to the turn: first the click to the spool, then the answer to the client, in order."""
+
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.redirect_connections: RedirectConnections = app_state[CONNECTIONS_STATE_KEY]
+        self.turn = self.redirect_connections.turn
+        self.cache = self.redirect_connections.cache
+        self.find: Callable[[bytes], CachedRedirect | None] = self.cache.paths.get
+        self.now_ns = self.redirect_connections.now_ns
+        self.hosts = self.redirect_connections.hosts
+        self.last_turn = -1  # number of the turn that holds our latest answer
+        self.hit = False  # the message being parsed was answered here
+        self.finished = False  # an answer has announced the end: nothing after it is heard
+
+    def eof_received(self) -> None:
+        self.flush()
+
+    def flush(self) -> None:
+        """Let our answers leave now, before something that must come after them."""
+        if self.last_turn == self.turn.number:
+            self.turn.commit()
+
+    def on_headers_complete(self) -> None:
+        self.receiving = False
+        if self.partial:
+            self.check_head()
+        url = self.url
+        entry, query = self.find(url), b""
+        if entry is None:
+            path, _, query = url.partition(b"?")
+            entry = self.find(path) if query else None
+            if entry is not None and (entry.forwards_query or b"#" in query):
+                entry = None
+        # Behind an answer that closes the connection nothing is heard.
+        self.hit = (entry is not None and self._try_respond(entry, query)) or self.finished
+        if not self.hit:
+            self.start_request()
+
+    def on_body(self, body: bytes) -> None:
+        if not self.hit:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self.hit:
+            super().on_message_complete()
+
+    def _try_respond(self, entry: CachedRedirect, query: bytes) -> bool:
+        """Put click and answer into the turn; return False when this is not a plain hit after all."""
+        cycle: RequestResponseCycle | None = self.cycle
+        now = self.now_ns()
+        if now >= entry.expires_ns or now >= self.cache.trusted_until_ns or (cycle is not None and not cycle.response_complete):
+            return False
+        lines = self.headers
+        headers = dict(lines)
+        if headers.get(b"host") not in self.hosts or (len(headers) != len(lines) and self._has_two_hosts()):
+            return False
+        flags = 0
+        if not _SPECIAL_HEADERS.isdisjoint(headers):
+            if not _NON_PLAIN_HEADERS.isdisjoint(headers):
+                return False
+            flags = request_flags.parse_flags(headers)
+        parser = self.parser
+        method = parser.get_method()
+        # Only an explicit wish can keep HTTP/1.0 alive, and like uvicorn we do not grant it.
+        stays = (
+            parser.should_keep_alive()
+            and not self.redirect_connections.is_draining
+            and (b"connection" not in headers or parser.get_http_version() != "1.0")
+        )
+        if (method != b"GET" and method != b"HEAD" and not entry.any_method) or (  # noqa: PLR1714 - cheaper than a set
+            not stays and parser.get_http_version() == "0.9"
+        ):
+            return False
+        entry.seen = True
+        turn = self.turn
+        if not turn.answers:
+            self.loop.call_soon(turn.commit)
+        if method != b"HEAD":
+            network = self._get_forwarded_network() if self.is_proxied else self.network
+            agent, referrer = headers.get(b"user-agent", b""), headers.get(b"referer", b"")
+            turn.frames.append(encode_frame(entry.kind, entry.target, now, flags, network, agent, referrer, query))
+        self.last_turn = turn.number
+        if stays:
+            turn.answers.append((self.transport, entry.head))
+        else:
+            turn.answers += (self.transport, entry.head + CLOSE_HEADER), (self.transport, None)
+            self.finished = True
+            self.find = _find_nothing
+        return True
+
+    def _has_two_hosts(self) -> bool:
+        return sum(name == b"host" for name, _ in self.headers) > 1
+
+    def _get_forwarded_network(self) -> bytes:
+        peer = self.client[0] if self.client else ""
+        return get_network(
+            self.redirect_connections.proxies.find_client(peer, [value for name, value in self.headers if name == _FORWARDED_HEADER])
+        )
+
+
+def _find_nothing(_path: bytes) -> None:
+    return None
+
+
+# What the lanes of one process share: the table, the turn, and the date of their answers.
+
+
+class RedirectConnections(OpenConnections):
+    """The connections of a process that redirects."""
+
+    def __init__(
+        self,
+        cache: RedirectCache,
+        spool: SpoolWriter,
+        *,
+        proxies: TrustedProxies | None = None,
+        limits: ConnectionLimits | None = None,
+        hosts: Container[bytes] | None = None,
+        count_refusal: Callable[[str], None] | None = None,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        super().__init__(proxies=proxies, limits=limits, hosts=hosts, count_refusal=count_refusal)
+        self.cache = cache
+        self.turn = TurnBuffer(spool, lambda call: asyncio.get_running_loop().call_soon(call), self._build_tail())
+        self.now_ns = now_ns
+
+    def stop(self) -> None:
+        """End the sweep and send what is left. The spool is its owner's to close."""
+        super().stop()
+        self.turn.commit()
+
+    def sweep(self) -> None:
+        """Renew the date, and let every connection see whether its time is up."""
+        self.turn.ending = self._build_tail()
+        super().sweep()
+
+    @staticmethod
+    def _build_tail() -> bytes:
+        return responses.build_tail(time.time())

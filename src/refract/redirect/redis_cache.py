@@ -1,0 +1,211 @@
+"""L2: what one process has read of a link, for all the others, in Redis.
+
+    refract:2:n:<name as compared>   what a name leads to        "<id> <version> <epoch> <json>"
+    refract:2:c:<code>               what a code leads to        the same
+    refract:least:<id>               the least version of a link that still counts, kept for longer than any entry
+
+A change writes the last of these alone: every entry of an older version, under whatever name, is dead from then on, and none can be
+written any more. What this process has heard of by itself counts as well, so that a Redis which missed a change misleads nobody.
+"""
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import structlog
+
+from refract.core.ids import decode_base62
+from refract.core.redis import RedisAway, RedisClient, RedisScript
+from refract.core.urls import BadUrl
+from refract.links.feed import ALL_TARGETS
+from refract.links.golinks.template import parse_template
+from refract.names.grammar import name_key
+from refract.redirect.resolver import RedirectTarget
+
+NAME_PREFIX: Final = "refract:2:n:"
+CODE_PREFIX: Final = "refract:2:c:"
+"""The number rises when older code would share what newer code must not answer, here the id's code of a link with a random one,
+and links that are on hold or flagged."""
+
+ENTRY_TTL_SECONDS: Final = 280.0
+"""Less than news of changes stay in the database's feed: who starts now can still read of every change that an entry may have missed."""
+
+MIN_VERSION_TTL_SECONDS: Final = 300
+MAX_MIN_VERSIONS: Final = 50_000
+BATCH_SIZE: Final = 500
+
+GET_SCRIPT: Final = RedisScript("""
+for i = 1, #KEYS do
+  local value = redis.call('GET', KEYS[i])
+  if value then
+    local id, version = string.match(value, '^(%d+) (%d+) ')
+    local least = redis.call('GET', 'refract:least:' .. id)
+    if not least or tonumber(version) >= tonumber(least) then return value end
+  end
+end
+return false
+""")
+
+PUT_SCRIPT: Final = RedisScript("""
+local least = redis.call('GET', KEYS[2])
+if least and tonumber(ARGV[2]) < tonumber(least) then return 0 end
+local old = redis.call('GET', KEYS[1])
+if old then
+  local id, version = string.match(old, '^(%d+) (%d+) ')
+  if id == ARGV[1] and tonumber(version) > tonumber(ARGV[2]) then return 0 end
+end
+redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
+return 1
+""")
+
+INVALIDATE_SCRIPT: Final = RedisScript("""
+for i = 1, #KEYS do
+  local least = redis.call('GET', KEYS[i])
+  if not least or tonumber(ARGV[i + 1]) > tonumber(least) then redis.call('SET', KEYS[i], ARGV[i + 1], 'EX', ARGV[1]) end
+end
+""")
+
+
+class RedisLinkCache:
+    """The shared cache as one process sees it. Nothing in it is believed that the process knows to be older than a change."""
+
+    def __init__(self, redis: RedisClient, now: Callable[[], datetime], monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.hits = 0
+        self.key_mismatches = 0
+        self.feed_stale = True
+        """Set while the feed of changes cannot be read: then the database is asked first."""
+        self._redis = redis
+        self._now = now
+        self._monotonic = monotonic
+        self._min_versions: OrderedDict[int, tuple[int, float]] = OrderedDict()
+        self._distrusted_until = float("-inf")
+        self._epoch: int | None = None
+        self._epoch_unknown_since = float("-inf")
+        self._log = structlog.get_logger("refract.shared")
+
+    async def get(self, text: str, *, allow_stale: bool = False) -> RedirectTarget | None:
+        """What is known of a text. `whatever` is for when the database cannot be asked: an answer that may be old is better than none."""
+        if not allow_stale and (self.feed_stale or self._epoch is None or self._monotonic() < self._distrusted_until):
+            return None
+        keys = _build_keys(text)
+        try:
+            value = await self._redis.run_script(GET_SCRIPT, [key for key, _ in keys])
+        except RedisAway:
+            return None
+        found = self._parse_entry(value, {known for _, known in keys}) if value else None
+        if (
+            found is None
+            or (not allow_stale and found.epoch != self._epoch)
+            or found.version < self._min_versions.get(found.id, (0, 0.0))[0]
+        ):
+            return None
+        self.hits += 1
+        return found
+
+    async def put(self, text: str, found: RedirectTarget) -> None:
+        """Share what the database said. It says, too, which list of blocked domains holds by now."""
+        if found.asked_at > self._epoch_unknown_since:
+            self._epoch = max(found.epoch, self._epoch or 0)
+        left = ENTRY_TTL_SECONDS
+        if found.expires_at is not None:
+            left = min(left, (found.expires_at - self._now()).total_seconds())
+        if not found.is_cacheable or found.template is None or left <= 0:
+            return
+        named = not found.by_code or decode_base62(text) is None  # a random code is kept like a name
+        key, known = (f"{NAME_PREFIX}{name_key(text)}", name_key(text)) if named else (f"{CODE_PREFIX}{text}", text)
+        value = f"{found.id} {found.version} {found.epoch} {json.dumps(_encode_target(found, known, found.template.href), separators=(',', ':'))}"
+        try:
+            await self._redis.run_script(
+                PUT_SCRIPT, [key, _build_min_version_key(found.id)], found.id, found.version, value, max(1, int(left * 1000))
+            )
+        except RedisAway:
+            return
+
+    async def invalidate(self, changes: Sequence[tuple[int, int]]) -> None:
+        """Tell everybody's cache of links (and their new versions) that changed."""
+        known = [(target, version) for target, version in changes if target != ALL_TARGETS]
+        for begin in range(0, len(known), BATCH_SIZE):
+            some = known[begin : begin + BATCH_SIZE]
+            await self._redis.run_script(
+                INVALIDATE_SCRIPT,
+                [_build_min_version_key(target) for target, _ in some],
+                MIN_VERSION_TTL_SECONDS,
+                *(version for _, version in some),
+            )
+
+    def note_version(self, target: int, version: int) -> None:
+        """A change that this process knows of, whoever told it."""
+        now = self._monotonic()
+        if target == ALL_TARGETS:
+            self._epoch, self._epoch_unknown_since = None, now
+            return
+        self._min_versions[target] = (max(version, self._min_versions.pop(target, (0, 0.0))[0]), now)
+        while self._min_versions and next(iter(self._min_versions.values()))[1] < now - MIN_VERSION_TTL_SECONDS:
+            self._min_versions.popitem(last=False)
+        if len(self._min_versions) > MAX_MIN_VERSIONS:
+            self._min_versions.clear()
+            self.distrust_entries()
+
+    def distrust_entries(self) -> None:
+        """More has changed than could be kept in mind: what others have read counts again when all of it is new."""
+        self._distrusted_until = self._monotonic() + MIN_VERSION_TTL_SECONDS
+
+    def _parse_entry(self, value: bytes, asked: set[str]) -> RedirectTarget | None:
+        try:
+            number, version, epoch, rest = value.decode().split(" ", 3)
+            facts: dict[str, Any] = json.loads(rest)
+            if facts["for"] not in asked:
+                self.key_mismatches += 1
+                self._log.error("redis_answered_something_else")
+                return None
+            return _decode_target(int(number), int(version), int(epoch), facts)
+        except (ValueError, KeyError, TypeError, BadUrl):
+            return None  # of another version of this program
+
+
+def _build_keys(text: str) -> list[tuple[str, str]]:
+    named = name_key(text)
+    keys = [(f"{NAME_PREFIX}{named}", named)]
+    return keys if decode_base62(text) is None else [*keys, (f"{CODE_PREFIX}{text}", text)]
+
+
+def _build_min_version_key(target: int) -> str:
+    return f"refract:least:{target}"
+
+
+def _encode_target(found: RedirectTarget, known: str, href: str) -> dict[str, Any]:
+    return {
+        "for": known,
+        "name": found.name,
+        "by_code": found.by_code,
+        "to": href,
+        "redirect": found.redirect_status,
+        "status": found.status,
+        "expires": found.expires_at.isoformat() if found.expires_at else None,
+        "forward": found.forward_query,
+        "blocked": found.blocked,
+        "title": found.title,
+        "made": found.created_at.isoformat() if found.created_at else None,
+    }
+
+
+def _decode_target(number: int, version: int, epoch: int, facts: dict[str, Any]) -> RedirectTarget:
+    return RedirectTarget(
+        kind="link",
+        id=number,
+        name=str(facts["name"]),
+        by_code=bool(facts["by_code"]),
+        template=parse_template(facts["to"]),
+        redirect_status=int(facts["redirect"]),
+        status=str(facts["status"]),
+        expires_at=datetime.fromisoformat(facts["expires"]) if facts["expires"] else None,
+        forward_query=bool(facts["forward"]),
+        blocked=bool(facts["blocked"]),
+        title=facts["title"],
+        created_at=datetime.fromisoformat(facts["made"]) if facts["made"] else None,
+        version=version,
+        epoch=epoch,
+    )

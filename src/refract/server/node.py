@@ -1,0 +1,311 @@
+"""A process in its role: what it answers, and what runs beside the answers. A role loads only what it needs."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from refract.clicks.spool.reader import has_ingester
+from refract.core.error_throttle import ErrorThrottle
+from refract.core.errors import StoreFull, Unavailable
+from refract.core.ip_addresses import TrustedProxies
+from refract.core.loop_lag import LoopLagProbe
+from refract.core.redis import RedisClient, create_redis
+from refract.core.runtime import Runtime
+from refract.core.settings.model import Settings
+from refract.identity.key_usage import KeyUsageTracker
+from refract.jobs.metrics import update_job_gauges
+from refract.migrations.schema_state import SchemaCheck
+from refract.reports.metrics import observe_reports
+from refract.server.metrics import NodeMetrics
+from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits, OpenConnections
+from refract.web.health import HealthEndpoints, HealthProbe, is_health_path
+from refract.web.middleware import RequestMiddleware
+from refract.web.problems import NoSuchPage, make_problem_response
+from refract.web.protocol import BoundedHttpProtocol
+
+if TYPE_CHECKING:
+    from refract.clicks.ingest.consumer import StreamConsumer
+    from refract.clicks.ingest.ingester import Ingester
+    from refract.clicks.ingest.shipper import SpoolShipper
+    from refract.core.traces import Traces
+    from refract.redirect.asgi import RedirectApp
+    from refract.redirect.engine import RedirectEngine
+    from refract.redirect.hooks import ListHandler, RedirectFrontend
+
+RESTART_INTERVAL = 1.0
+
+
+class ClicksNotKept(Unavailable):
+    """Clicks cannot be written to the spool: {reason}."""
+
+
+class UnattendedSpool(Unavailable):
+    """Nobody stores the clicks in {path}: set REFRACT_REDIS_URL, or start a worker with the same REFRACT_SPOOL_DIR.
+
+    `REFRACT_SPOOL_READER=elsewhere` lets it be.
+    """
+
+
+def is_spool_unattended(settings: Settings) -> bool:
+    """Whether clicks of this process would lie in its spool for good: it may not store them, and nobody else is there to do so."""
+    if settings.role != "redirect" or settings.redis_url is not None or settings.spool_reader == "elsewhere":
+        return False
+    return not has_ingester(settings.effective_spool_dir)
+
+
+class ServerNode:
+    """What every role has. `all` and `web` extend it by the web app (`refract.app`), and load that while they answer (`opening`)."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self.rt = rt
+        self.engine = _build_engine(rt) if rt.settings.role not in ("worker", "ingest") else None
+        schema = SchemaCheck()
+        self.vitals = HealthEndpoints(rt, {"schema": schema.probe, **_build_probes(self.engine)}, self._list_problems)
+        self.vitals.has_mismatch = lambda: schema.problem is not None
+        if rt.settings.role in ("all", "web", "worker"):  # web too: when all workers are dead, somebody must say that jobs wait
+            self.vitals.before_metrics = self._update_gauges
+        rt.metrics.registry.register(NodeMetrics(rt.settings))
+        self._traces = _traces(rt) if rt.settings.otlp_url is not None else None
+        self.connections = self.engine.connections if self.engine is not None else _build_connections(rt)
+        self._middleware = RequestMiddleware(_traced(self.build_application(), self._traces), rt)
+        self._log = structlog.get_logger("refract.server.node")
+
+    async def _update_gauges(self) -> None:
+        """Bring the gauges up to date that nobody counts as they change."""
+        await update_job_gauges(self.rt)
+        await observe_reports(self.rt)
+
+    def build_application(self) -> ASGIApp:
+        """What answers what the lane does not."""
+        return RedirectOnlyApp(self.vitals, build_redirect_app(self.rt, self.engine) if self.engine is not None else None)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._middleware(scope, receive, send)
+
+    @property
+    def protocol_class(self) -> type[asyncio.Protocol]:
+        """What speaks HTTP on a connection."""
+        if self.engine is None:
+            return BoundedHttpProtocol
+        from refract.redirect.protocol import Lane  # noqa: PLC0415 - a worker has no lane
+
+        return Lane
+
+    @property
+    def connection_state(self) -> Mapping[str, Any]:
+        """What every connection is handed."""
+        return {CONNECTIONS_STATE_KEY: self.connections}
+
+    def start_draining(self) -> None:
+        """No new traffic should come here, and what is open should close with its next answer."""
+        self.vitals.is_stopping = self._middleware.is_closing = True
+        self.connections.is_draining = True
+
+    async def wait_until_loaded(self) -> None:
+        """Wait until everything is answered that this role answers."""
+
+    async def wait_until_complete(self) -> None:
+        """Wait until everything runs beside the answers, too."""
+
+    @asynccontextmanager
+    async def run_background(self) -> AsyncIterator[None]:
+        """What runs beside the answers, stopped and written out at the end."""
+        async with self.run_essentials(), self.run_auxiliaries():
+            yield
+
+    @asynccontextmanager
+    async def run_essentials(self) -> AsyncIterator[None]:
+        """What must run before the first answer."""
+        async with AsyncExitStack() as open_parts:
+            await open_parts.enter_async_context(self.run_in_background("loop-probe", LoopLagProbe(self.rt).run))
+            if self.engine is not None:
+                await open_parts.enter_async_context(self.engine.run())
+            else:
+                self.connections.start()
+                open_parts.callback(self.connections.stop)
+            if self._traces is not None:
+                await open_parts.enter_async_context(self.run_in_background("traces", self._traces.run))
+            yield
+
+    @asynccontextmanager
+    async def run_auxiliaries(self) -> AsyncIterator[None]:
+        """What may begin later."""
+        async with AsyncExitStack() as open_parts:
+            for name, work in self._build_carriers().items():
+                await open_parts.enter_async_context(self.run_in_background(name, work))
+            if self.rt.settings.role in ("all", "worker"):
+                await open_parts.enter_async_context(_run_worker(self.rt))
+            if self.rt.settings.role in ("all", "web"):
+                await open_parts.enter_async_context(self._run_key_usage())
+            yield
+
+    @asynccontextmanager
+    async def _run_key_usage(self) -> AsyncIterator[None]:
+        usage = self.rt.singleton(KeyUsageTracker)
+        try:
+            async with self.run_in_background("key-usage", usage.run):
+                yield
+        finally:
+            with contextlib.suppress(Unavailable):  # counts of the last second, on a database that is away
+                await usage.flush()
+
+    def _build_carriers(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """Who brings clicks to the database. Workers do so themselves; other roles hand them to Redis, if there is one.
+
+        The role `redirect` never does by itself: its right to the database may be to read it.
+        """
+        redis, role = self.rt.singleton(create_redis), self.rt.settings.role
+        if redis is None:
+            return {} if role == "redirect" else {"ingest": _build_ingester(self.rt).run}
+        if role in ("redirect", "web"):
+            return {"ship": _build_shipper(self.rt, redis, can_write=role == "web").run}
+        carriers: dict[str, Callable[[], Awaitable[None]]]
+        carriers = {"ingest": _build_ingester(self.rt).run, "consume": _build_consumer(self.rt, redis).run}
+        if self.engine is None:
+            carriers["news"] = _build_broadcast(self.rt, redis)
+        return carriers
+
+    @asynccontextmanager
+    async def run_in_background(self, name: str, run: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+        """Run this for as long as the block, and begin it again should it ever fail."""
+        task = asyncio.create_task(self._restart_on_failure(name, run), name=name)
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _restart_on_failure(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        errors = ErrorThrottle(self._log, "background_failed", part=name)
+        while True:
+            try:
+                await run()
+            except Exception as exc:  # noqa: BLE001 - whatever it was, the work must go on
+                errors.report(exc)
+            await asyncio.sleep(RESTART_INTERVAL)
+
+    def _list_problems(self) -> list[str]:
+        found = [StoreFull().message] if self.rt.db.is_full else []
+        spool = self.engine.spool if self.engine is not None else None
+        ailment = spool.health_problem() if spool is not None else None
+        if ailment is not None:
+            found.append(ClicksNotKept(reason=ailment).message)
+        if spool is not None and spool.dropped:
+            found.append(f"{spool.dropped} clicks were answered but not kept.")
+        if is_spool_unattended(self.rt.settings):
+            found.append(UnattendedSpool(path=self.rt.settings.effective_spool_dir).message)
+        return found
+
+
+class RedirectOnlyApp:
+    """Redirects and vitals, without the web app."""
+
+    def __init__(self, vitals: HealthEndpoints, redirects: ASGIApp | None) -> None:
+        self._vitals = vitals
+        self._redirects = redirects
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if is_health_path(scope["path"]):
+            await self._vitals(scope, receive, send)
+        elif scope["path"].startswith("/") and scope["path"].split("/", 2)[1] and self._redirects is not None:
+            await self._redirects(scope, receive, send)
+        else:
+            await make_problem_response(NoSuchPage())(scope, receive, send)
+
+
+def _build_connections(rt: Runtime) -> OpenConnections:
+    return OpenConnections(
+        proxies=TrustedProxies(rt.settings.trusted_proxies),
+        limits=ConnectionLimits(connections_per_network=rt.settings.connections_per_network),
+        count_refusal=rt.metrics.count_refusal,
+    )
+
+
+def _build_engine(rt: Runtime) -> "RedirectEngine":
+    from refract.redirect.engine import RedirectEngine  # noqa: PLC0415 - not in every role
+
+    return RedirectEngine(rt)
+
+
+def build_redirect_app(rt: Runtime, engine: "RedirectEngine") -> "RedirectApp":
+    """What answers for names and codes without the web app."""
+    from refract.redirect.frontend import build_standalone_app  # noqa: PLC0415 - not in every role
+
+    return build_standalone_app(rt, engine, lambda surface: build_list_handler(rt, engine, surface), templates=("redirect", "lists"))
+
+
+def build_list_handler(rt: Runtime, engine: "RedirectEngine", frontend: "RedirectFrontend") -> "ListHandler":
+    """What answers for the names of lists, in whatever role follows names."""
+    from refract.lists.redirects import PublicListHandler  # noqa: PLC0415 - not in every role
+
+    return PublicListHandler(rt, engine, frontend)
+
+
+def _traces(rt: Runtime) -> "Traces":
+    from refract.core.traces import make_traces  # noqa: PLC0415 - only with a collector
+
+    return rt.singleton(make_traces)
+
+
+def _traced(app: ASGIApp, traces: "Traces | None") -> ASGIApp:
+    if traces is None:
+        return app
+    from refract.web.traced import Traced  # noqa: PLC0415 - only with a collector
+
+    return Traced(app, traces)
+
+
+def _build_probes(engine: "RedirectEngine | None") -> dict[str, HealthProbe]:
+    if engine is None:
+        return {}
+
+    async def spool(rt: Runtime) -> None:  # noqa: ARG001 - every probe has this shape
+        ailment = engine.spool.health_problem()
+        if ailment is not None:
+            raise ClicksNotKept(reason=ailment)
+
+    return {"spool": spool}
+
+
+def _build_ingester(rt: Runtime) -> "Ingester":
+    from refract.clicks.ingest.ingester import Ingester  # noqa: PLC0415 - not in every role
+
+    return Ingester(rt)
+
+
+def _build_shipper(rt: Runtime, redis: RedisClient, *, can_write: bool) -> "SpoolShipper":
+    from refract.clicks.ingest.shipper import SpoolShipper  # noqa: PLC0415 - only with Redis
+
+    return SpoolShipper(rt, redis, fallback=_build_ingester(rt) if can_write else None)
+
+
+def _build_consumer(rt: Runtime, redis: RedisClient) -> "StreamConsumer":
+    from refract.clicks.ingest.consumer import StreamConsumer  # noqa: PLC0415 - only with Redis
+
+    return StreamConsumer(rt, redis, _build_ingester(rt))
+
+
+def _build_broadcast(rt: Runtime, redis: RedisClient) -> Callable[[], Awaitable[None]]:
+    """A worker changes links too, and keeps none ready itself."""
+    from refract.redirect.invalidation import ChangeBroadcaster  # noqa: PLC0415 - only with Redis
+    from refract.redirect.redis_cache import RedisLinkCache  # noqa: PLC0415
+
+    return ChangeBroadcaster(rt, redis, RedisLinkCache(redis, rt.clock.now, rt.clock.monotonic)).broadcast
+
+
+@asynccontextmanager
+async def _run_worker(rt: Runtime) -> AsyncIterator[None]:
+    from refract.server.worker import build_worker  # noqa: PLC0415 - not in every role
+
+    jobs = build_worker(rt)
+    await jobs.start()
+    try:
+        yield
+    finally:
+        await jobs.stop()

@@ -1,0 +1,131 @@
+"""Everything that must be right before the first request: schema, owner, greeting."""
+
+import asyncio
+import os
+import sys
+
+import structlog
+import typer
+
+from refract import __version__, migrations
+from refract.core.db.session import Database
+from refract.core.errors import RefractError, Unavailable
+from refract.core.log import configure_logging
+from refract.core.runtime import Runtime, open_runtime
+from refract.core.settings.loader import load_settings
+from refract.core.settings.model import Settings
+from refract.identity.sessions import create_signin_link
+from refract.identity.users import ensure_owner
+from refract.server.installation import record_address
+from refract.server.node import UnattendedSpool, is_spool_unattended
+
+SPOOL_READER_TIMEOUT = 5.0
+SCHEMA_TIMEOUT = 30.0
+POLL_INTERVAL = 0.25
+
+
+async def prepare_server(settings: Settings) -> None:
+    """Prepare the database and say where the server is. A role that may not migrate waits a moment for one that does."""
+    if settings.role == "redirect":
+        await _require_spool_reader(settings)
+    if settings.role in ("redirect", "ingest"):
+        await _wait_for_schema(settings)
+        _announce(settings)
+        return
+    await prepare_database(settings)
+    async with open_runtime(settings) as rt:
+        _announce(settings)  # only once the secret and the database can be used
+        await _greet_owner(rt)
+
+
+def _announce(settings: Settings) -> None:
+    """Say what starts where, and keep the address for commands that print it."""
+    log = structlog.get_logger("refract.server")
+    where = {"address": settings.public_url, "host": settings.host, "port": settings.port}
+    log.info("server_starting", role=settings.role, version=__version__, schema=migrations.HEAD, processes=settings.workers, **where)
+    if settings.listens_everywhere and settings.base_url is None:
+        log.warning("base_url_missing", sentence=f"Short URLs will say {settings.public_url}: set REFRACT_BASE_URL to the public address.")
+    if settings.role in ("all", "web"):
+        record_address(settings)
+    _print_line(settings, f"Refract is at {settings.public_url}")
+
+
+async def prepare_database(settings: Settings) -> None:
+    """Migrate; in a role that may not, demand that the schema is new enough. An older role cannot do without the database here."""
+    db = Database(settings)
+    try:
+        if settings.role in ("redirect", "ingest"):
+            await _require_schema(db)
+        else:
+            await migrations.upgrade(db)
+    finally:
+        await db.close()
+
+
+def main() -> None:
+    """Prepare the database with the code that is installed now, before the processes of older code are replaced."""
+    os.umask(0o077)
+    settings = load_settings()
+    configure_logging(settings)
+    try:
+        asyncio.run(prepare_database(settings))
+    except RefractError as exc:
+        structlog.get_logger("refract.migrations").error("schema_not_prepared", reason=exc.message)
+        sys.exit(exc.exit_code)
+
+
+async def _require_schema(db: Database) -> None:
+    """Raise if the schema does not fit. A database that is away says nothing about it."""
+    try:
+        state = await migrations.check_schema(db)
+    except Unavailable:
+        return
+    if state.problem is not None:
+        raise state.problem
+
+
+async def _wait_for_schema(settings: Settings) -> None:
+    deadline = asyncio.get_running_loop().time() + SCHEMA_TIMEOUT
+    while True:
+        try:
+            await prepare_database(settings)
+        except migrations.SchemaTooOld:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            await asyncio.sleep(POLL_INTERVAL)
+        else:
+            return
+
+
+async def _require_spool_reader(settings: Settings) -> None:
+    """Raise unless somebody stores what this process will spool. A worker that starts at the same time gets a moment to show up."""
+    for _ in range(int(SPOOL_READER_TIMEOUT / POLL_INTERVAL)):
+        if not is_spool_unattended(settings):
+            return
+        await asyncio.sleep(POLL_INTERVAL)
+    raise UnattendedSpool(path=settings.effective_spool_dir)
+
+
+async def _greet_owner(rt: Runtime) -> None:
+    """Let the owner in on the first start, and say how to sign in."""
+    shows = rt.settings.log_format != "json"
+    async with rt.db.write() as session:
+        owner, new = await ensure_owner(session, rt)
+        link = await create_signin_link(session, rt, owner) if new and shows and rt.settings.signin_links_allowed else None
+    if new:
+        structlog.get_logger("refract.server").info("owner_created", next="refract signin-link prints a link to sign in with")
+    if link:
+        _print_line(rt.settings, f"Sign in once with {link}")
+    elif rt.settings.signin_links_allowed:
+        _print_line(rt.settings, "Sign in with a link from: refract signin-link")
+    else:
+        names = " or ".join(one.display_name for one in rt.settings.issuers.values())
+        _print_line(
+            rt.settings, f"Sign in with {names}" if names else "Sign-in links are switched off, and no identity provider is configured."
+        )
+
+
+def _print_line(settings: Settings, line: str) -> None:
+    """Greet people. Where every line must be JSON, the log says it instead; `refract signin-link` makes the link."""
+    if settings.log_format != "json":
+        typer.echo(line)

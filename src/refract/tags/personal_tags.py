@@ -1,0 +1,152 @@
+"""Everybody's own tags."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, cast
+
+from sqlalchemy import Table, delete, select
+from sqlalchemy.exc import IntegrityError
+
+from refract.core.db.bulk import insert_or_skip, iter_batches
+from refract.core.db.session import ReadSession, WriteSession
+from refract.core.ids import IdSource
+from refract.tags.errors import AliasNotFound, TagExists, TagNameKept, TagNotFound
+from refract.tags.grammar import check_color, check_personal, personal_key
+from refract.tags.models import DEFAULT_COLOR, Tag, TagAlias, TagScope
+
+
+async def ensure_tags(session: WriteSession, ids: IdSource, user_id: int, names: Collection[str], now: datetime) -> dict[str, Tag]:
+    """The person's tag for each name as given: an alias wins, then the tag that has the name, revived if it was deleted, else a new one.
+
+    Raises `InvalidTag` for a name outside the grammar. The unique key settles who makes a new one.
+    """
+    wanted: dict[str, str] = {}
+    for name in names:
+        clean = check_personal(name)
+        wanted.setdefault(personal_key(clean), clean)
+    known = await find_tags_by_key(session, user_id, list(wanted))
+    missing = sorted(set(wanted) - set(known))
+    if missing:
+        rows = [_build_row(number, user_id, key, wanted[key], now) for number, key in zip(ids.next_ids(len(missing)), missing, strict=True)]
+        await insert_or_skip(session, cast("Table", Tag.__table__), rows)
+        known |= await find_tags_by_key(session, user_id, missing)
+    for tag in known.values():
+        if tag.deleted_at is not None:
+            tag.deleted_at = None
+    await session.flush()
+    return {name: known[personal_key(check_personal(name))] for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class EnsuredTag:
+    """A tag that was asked for, and how it came about."""
+
+    tag: Tag
+    how: Literal["new", "revived", "existing"]
+
+
+async def create_tag(session: WriteSession, ids: IdSource, user_id: int, name: str, color: str | None, now: datetime) -> EnsuredTag:
+    """The tag of this name. A colour is given to a new or revived one; an existing one keeps its own."""
+    color = None if color is None else check_color(color)
+    clean = check_personal(name)
+    before = (await find_tags_by_key(session, user_id, [personal_key(clean)])).get(personal_key(clean))
+    how: Literal["new", "revived", "existing"] = "new" if before is None else "existing" if before.deleted_at is None else "revived"
+    number = ids.next_id() if before is None else 0
+    if before is None:
+        await insert_or_skip(session, cast("Table", Tag.__table__), [_build_row(number, user_id, personal_key(clean), clean, now)])
+    tag = (await ensure_tags(session, ids, user_id, [clean], now))[clean]
+    if how == "new" and tag.id != number:
+        return EnsuredTag(tag, "existing")  # somebody else made it a moment ago
+    if how != "existing" and color is not None:
+        tag.color = color
+        await session.flush()
+    return EnsuredTag(tag, how)
+
+
+async def find_tags_by_key(session: ReadSession, user_id: int, keys: Collection[str]) -> dict[str, Tag]:
+    """The person's tags by folded name, deleted ones too; a merged name finds what it was merged into."""
+    found: dict[str, Tag] = {}
+    for some in iter_batches(sorted(keys)):
+        own = select(Tag).where(Tag.space == user_id, Tag.key.in_(some))
+        found |= {tag.key: tag for tag in await session.scalars(own)}
+        merged = select(TagAlias.key, Tag).join(Tag, Tag.id == TagAlias.tag_id).where(TagAlias.space == user_id, TagAlias.key.in_(some))
+        found |= {key: tag for key, tag in (await session.execute(merged)).all()}  # noqa: C416 - rows are no pairs to mypy
+    return found
+
+
+async def lock_tags(session: WriteSession, user_id: int, tag_ids: Collection[int]) -> dict[int, Tag]:
+    """The person's tags of these ids, deleted ones too, locked and as they are now.
+
+    Whoever puts tags on items or takes them off holds the tags first, in the order of their ids: so no merge, no deletion and no other
+    such change happens meanwhile, and usage counts stay true.
+    """
+    found: dict[int, Tag] = {}
+    for some in iter_batches(sorted(set(tag_ids))):
+        rows = select(Tag).where(Tag.space == user_id, Tag.id.in_(some)).order_by(Tag.id).with_for_update()
+        found |= {tag.id: tag for tag in await session.scalars(rows.execution_options(populate_existing=True))}
+    return found
+
+
+async def lock_live_tag(session: WriteSession, user_id: int, tag_id: int) -> Tag:
+    tag = (await lock_tags(session, user_id, [tag_id])).get(tag_id)
+    if tag is None or tag.deleted_at is not None:
+        raise TagNotFound
+    return tag
+
+
+async def change_tag(session: WriteSession, user_id: int, tag_id: int, *, name: str | None = None, color: str | None = None) -> Tag:
+    """Give a tag another name or colour. The old name is free then."""
+    tag = await lock_live_tag(session, user_id, tag_id)
+    if color is not None:
+        tag.color = check_color(color)
+    if name is not None:
+        clean = check_personal(name)
+        key = personal_key(clean)
+        if key != tag.key:
+            await _reject_taken_name(session, user_id, key)
+        try:
+            async with session.begin_nested():
+                tag.name, tag.key, tag.name_key = clean, key, key
+                await session.flush()
+        except IntegrityError as taken:
+            raise TagExists(name=clean) from taken
+    await session.flush()
+    return tag
+
+
+async def _reject_taken_name(session: ReadSession, user_id: int, key: str) -> None:
+    alias = await session.get(TagAlias, (user_id, key))
+    other = await session.scalar(select(Tag).where(Tag.space == user_id, Tag.key == key))
+    if alias is not None:
+        means = await session.get_one(Tag, alias.tag_id)
+        raise TagNameKept(name=alias.name, why=f'it means "{means.name}" since a merge; delete that alias first')
+    if other is not None and other.deleted_at is None:
+        raise TagExists(name=other.name)
+    if other is not None:
+        raise TagNameKept(name=other.name, why="it belongs to a tag that was deleted; create that again, and merge this one into it")
+
+
+async def list_aliases(session: ReadSession, tag_ids: Collection[int]) -> dict[int, list[str]]:
+    """The names that mean each tag since a merge, by name."""
+    found: dict[int, list[str]] = {tag_id: [] for tag_id in tag_ids}
+    for some in iter_batches(sorted(tag_ids)):
+        for alias in await session.scalars(select(TagAlias).where(TagAlias.tag_id.in_(some)).order_by(TagAlias.key)):
+            found[alias.tag_id].append(alias.name)
+    return found
+
+
+async def delete_alias(session: WriteSession, user_id: int, tag_id: int, name: str) -> None:
+    """From now on the name no longer means this tag: typed again, it revives the tag that once had it."""
+    await lock_live_tag(session, user_id, tag_id)
+    gone = delete(TagAlias).where(TagAlias.space == user_id, TagAlias.key == personal_key(name.strip()), TagAlias.tag_id == tag_id)
+    result: Any = await session.execute(gone.execution_options(synchronize_session=False))
+    if not result.rowcount:
+        raise AliasNotFound
+
+
+def _build_row(number: int, user_id: int, key: str, name: str, now: datetime) -> dict[str, Any]:
+    return {
+        "id": number, "scope": TagScope.PERSONAL.value, "owner_id": user_id, "space": user_id, "key": key, "name": name, "name_key": key,
+        "color": DEFAULT_COLOR, "usage_count": 0, "last_used_at": None, "created_at": now, "deleted_at": None,
+    }  # fmt: skip

@@ -1,0 +1,107 @@
+"""Reading all rows of a database as it was at one moment, and writing them into another."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sqlalchemy import delete, func, select, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from refract.core.db.errors import translate_db_error
+from refract.core.db.session import Database, get_dialect
+from refract.core.errors import Conflict
+from refract.transfer.row_format import TableChecksum, TableCodec, list_tables
+
+BATCH_SIZE = 2000
+
+
+class DoesNotFit(Conflict):
+    """The table {table} could not be written: {reason}."""
+
+
+class NotTheSame(Conflict):
+    """The table {table} differs after the copy: {here} there, {wanted} expected."""
+
+
+@asynccontextmanager
+async def open_snapshot(db: Database, *, alone: bool = False) -> AsyncIterator[AsyncConnection]:
+    """A connection that sees the database as it was at one moment; `alone` keeps everybody else from writing meanwhile (SQLite only)."""
+    engine = db.engine if alone or db.dialect != "sqlite" else db.read_engine
+    async with engine.connect() as connection:
+        if db.dialect != "sqlite":
+            connection = await connection.execution_options(isolation_level="REPEATABLE READ")  # noqa: PLW2901 - the same one
+        await connection.execute(text("SELECT 1"))  # SQLite's BEGIN, and with it the lock
+        yield connection
+        await connection.rollback()
+
+
+async def read_lines(connection: AsyncConnection, form: TableCodec) -> AsyncIterator[list[bytes]]:
+    """The rows of a table in the order of its key, some at a time."""
+    result = await connection.stream(form.build_select(_get_dialect(connection)))
+    async for some in result.partitions(BATCH_SIZE):
+        yield [form.encode_row(row) for row in some]
+
+
+def _get_dialect(connection: AsyncConnection) -> str:
+    return get_dialect(connection.dialect.name)
+
+
+async def count_rows(connection: AsyncConnection, form: TableCodec) -> int:
+    return int((await connection.execute(select(func.count()).select_from(form.table))).scalar_one())
+
+
+async def compute_checksum(connection: AsyncConnection, form: TableCodec) -> TableChecksum:
+    found = TableChecksum()
+    async for some in read_lines(connection, form):
+        for line in some:
+            found.add(line)
+    return found
+
+
+async def write_lines(connection: AsyncConnection, form: TableCodec, some: Sequence[bytes]) -> None:
+    """Insert rows and commit them."""
+    if not some:
+        return
+    try:
+        dialect = _get_dialect(connection)
+        await connection.execute(form.build_insert(dialect), [form.decode_row(line, dialect) for line in some])
+        await connection.commit()
+    except DBAPIError as error:
+        if (word := translate_db_error(error)) is not None:
+            raise word from error
+        reason = " ".join(str(error.orig).split())[:300]
+        raise DoesNotFit(table=form.name, reason=reason) from error
+
+
+async def empty_tables(connection: AsyncConnection) -> None:
+    """Remove every row of every table, those last that others refer to."""
+    for model in reversed(list_tables()):
+        await connection.execute(delete(TableCodec(model).table))
+    await connection.commit()
+
+
+async def list_filled_tables(connection: AsyncConnection) -> list[str]:
+    """Tables that hold anything but what a migration puts there."""
+    found = []
+    for model in list_tables():
+        number = await count_rows(connection, TableCodec(model))
+        if number > 1 or (number and model.name not in ("block_epoch", "rollup_state")):
+            found.append(model.name)
+    return found
+
+
+async def advance_sequences(db: Database, connection: AsyncConnection) -> None:
+    """Let the database number new rows behind the ones that came with their numbers; only PostgreSQL has to be told."""
+    if db.dialect != "postgresql":
+        return
+    for model in list_tables():
+        form = TableCodec(model)
+        if form.serial_column:
+            highest: Any = func.coalesce(func.max(form.table.c[form.serial_column]), 0)
+            newest = int((await connection.execute(select(highest))).scalar_one())
+            await connection.execute(
+                text("SELECT setval(pg_get_serial_sequence(:name, :field), :newest, :used)"),
+                {"name": form.name, "field": form.serial_column, "newest": max(1, newest), "used": newest > 0},
+            )
+    await connection.commit()

@@ -1,0 +1,65 @@
+"""What every endpoint asks for: the runtime, pages of a list, ETags."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+
+from refract.core.errors import Malformed, Stale
+from refract.core.pagination import DEFAULT_LIMIT, MAX_CURSOR_LENGTH, MAX_LIMIT
+from refract.core.runtime import Runtime
+from refract.web.routing import ApiRoute, PageRoute
+
+
+def _get_runtime(request: Request) -> Runtime:
+    runtime: Runtime = request.app.state.rt
+    return runtime
+
+
+Rt = Annotated[Runtime, Depends(_get_runtime)]
+
+
+def api_router(prefix: str, tag: str) -> APIRouter:
+    """A router whose POSTs understand Idempotency-Key."""
+    return APIRouter(prefix=f"/api/v1{prefix}", tags=[tag], route_class=ApiRoute)
+
+
+def page_router() -> APIRouter:
+    """A router for pages and forms, which the API's document does not mention."""
+    return APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+LimitParam = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many rows to answer at most.")]
+CursorParam = Annotated[str | None, Query(max_length=MAX_CURSOR_LENGTH, description="`next_cursor` of the page before.")]
+DEFAULT_PAGE_SIZE = DEFAULT_LIMIT
+
+IfMatchHeader = Annotated[
+    str | None,
+    Header(alias="If-Match", max_length=100, description='Change only this version: the ETag of the last answer, such as `"3"`.'),
+]
+IdempotencyKeyHeader = Annotated[
+    str | None, Header(alias="Idempotency-Key", max_length=255, description="Makes the call safe to repeat for 24 hours.")
+]
+
+
+class BadEtag(Malformed):
+    """If-Match holds something that is not an ETag of ours."""
+
+
+def make_etag(version: int) -> str:
+    return f'"{version}"'
+
+
+def parse_if_match(if_match: str | None) -> int | None:
+    """The version a change is meant for; None when any will do."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    bare = if_match.strip().removeprefix("W/").strip('"')
+    if not (bare.isascii() and bare.isdigit() and len(bare) < 19):
+        raise BadEtag
+    return int(bare)
+
+
+def check_version(if_match: str | None, version: int) -> None:
+    wanted = parse_if_match(if_match)
+    if wanted is not None and wanted != version:
+        raise Stale

@@ -1,0 +1,50 @@
+"""Images that are drawn on request, in an extraction process, and kept ready."""
+
+from collections import OrderedDict
+from typing import Any
+
+from refract.core.errors import Unavailable
+from refract.core.extraction.pool import ExtractionPool
+from refract.core.extraction.tasks import ExtractionError, ExtractionTask, TaskRefused
+from refract.core.runtime import Runtime
+from refract.limits.service import RenderLimit
+
+MAX_CACHED_IMAGES = 1_000
+MAX_CACHED_BYTES = 16 * 1024 * 1024
+"""Of all images together that a process keeps ready."""
+
+
+class NotDrawn(Unavailable):
+    """The image could not be drawn just now."""
+
+
+class RenderCache:
+    """The images of this process, least recently used last. Drawing a new one is charged to the network that asks."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self._pool = rt.singleton(ExtractionPool)
+        self._limit = rt.singleton(RenderLimit)
+        self._images: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
+        self._size = 0
+
+    async def render(self, task: ExtractionTask, text: str, network: str, **arguments: str | int) -> bytes:
+        """Return the image that a task draws of a text. One that is kept costs the network nothing; raises `TaskRefused`."""
+        key = (task.kind, text, *arguments.values())
+        if (image := self._images.get(key)) is not None:
+            self._images.move_to_end(key)
+            return image
+        await self._limit.charge(network)
+        try:
+            image = b"".join(await self._pool.run(task, text.encode(), owner=network, **arguments))
+        except TaskRefused:
+            raise
+        except ExtractionError as exc:
+            raise NotDrawn from exc
+        self._store(key, image)
+        return image
+
+    def _store(self, key: tuple[Any, ...], image: bytes) -> None:
+        self._size += len(image) - len(self._images.pop(key, b""))  # two may have drawn the same one
+        self._images[key] = image
+        while len(self._images) > MAX_CACHED_IMAGES or self._size > MAX_CACHED_BYTES:
+            self._size -= len(self._images.popitem(last=False)[1])

@@ -1,0 +1,259 @@
+"""The route classes: strict, bounded bodies that are read after the caller is known; and for the API POSTs that can be repeated."""
+
+import asyncio
+import json
+import random
+import re
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from fastapi import params
+from fastapi.dependencies.models import Dependant
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.routing import APIRoute
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match, compile_path
+from starlette.types import Message, Scope
+
+from refract.core.errors import FieldError, StoreBusy
+from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreadPool
+from refract.limits.service import SharedLimit
+from refract.web.csrf import SAFE_METHODS
+from refract.web.idempotency import run_once
+from refract.web.networks import client_network
+from refract.web.problems import BodyTooLarge, MalformedBody, UnsupportedMedia, ValidationFailed
+
+_MAX_TRIES = 3
+_MAX_DEPTH = 32
+_UNCLEAN_MESSAGE = "it contains U+0000 or half of a surrogate pair."
+_LARGE: Final = "_has_large_body"
+MAX_MEMBERS: Final = 1000
+"""Members of all objects in an ordinary body: each that is unknown would become an error of its own."""
+MAX_LARGE_MEMBERS: Final = 20_000
+"""The same for a large body, which holds up to 1,000 rows. Validation runs on the event loop."""
+
+RouteHandler = Callable[[Request], Coroutine[Any, Any, Response]]
+EndpointT = TypeVar("EndpointT", bound=Callable[..., Any])
+
+
+def large_body(endpoint: EndpointT) -> EndpointT:
+    """Mark an endpoint whose body may be as large as `max_body_bytes`, for callers who are signed in."""
+    setattr(endpoint, _LARGE, True)
+    return endpoint
+
+
+def iter_dependency_calls(dependant: Dependant) -> Iterator[Callable[..., Any]]:
+    """Return every function that an endpoint depends on, however deep."""
+    for inner in dependant.dependencies:
+        if inner.call is not None:
+            yield inner.call
+        yield from iter_dependency_calls(inner)
+
+
+class RouteBody:
+    """The body of a request, refused once it is larger than its route and its caller may send."""
+
+    def __init__(self, request: Request, *, large: bool) -> None:
+        self._request = request
+        self._receive = request.receive
+        self._large = large
+        self._read = 0
+
+    @property
+    def limit(self) -> int:
+        settings = self._request.app.state.rt.settings
+        known = "actor" in self._request.scope["state"]
+        return int(settings.max_body_bytes if self._large and known else settings.max_json_bytes)
+
+    def check_length(self) -> None:
+        """Refuse a body that is announced to be too large, before any of it is read."""
+        announced = self._request.headers.get("content-length", "")
+        if announced.isdigit() and int(announced) > self.limit:
+            raise BodyTooLarge(limit=self.limit)
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._read += len(message.get("body", b""))
+        if self._read > self.limit:
+            raise BodyTooLarge(limit=self.limit)
+        return message
+
+
+class StrictRequest(Request):
+    """JSON as RFC 8259 has it: UTF-8, no NaN, no NUL, no lone surrogates, not deeper than we ever need. Forms likewise."""
+
+    async def json(self) -> Any:
+        if not hasattr(self, "_json"):
+            body, rt = await self.body(), _get_runtime(self)
+            large = len(body) > rt.settings.max_json_bytes
+            self._json = (
+                await rt.singleton(WorkThreadPool).run(parse_json, body, MAX_LARGE_MEMBERS) if large else parse_json(body, MAX_MEMBERS)
+            )
+        return self._json
+
+    async def _get_form(self, **limits: Any) -> FormData:
+        form = await super()._get_form(**limits)
+        if not all(is_clean_text(text) for pair in form.multi_items() for text in pair if isinstance(text, str)):
+            raise MalformedBody(why=_UNCLEAN_MESSAGE)
+        return form
+
+    def has_json(self) -> bool:
+        """Whether the body claims to be JSON, in any of the spellings of that."""
+        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def parse_json(body: bytes, max_members: int | None = None) -> Any:
+    """Return the value; raise `MalformedBody` with the reason."""
+    try:
+        value = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as wrong:
+        raise MalformedBody(why="it is not UTF-8.") from wrong
+    except RecursionError as wrong:
+        raise MalformedBody(why=f"it is nested deeper than {_MAX_DEPTH} levels.") from wrong
+    except json.JSONDecodeError as wrong:
+        raise MalformedBody(why=f"{wrong.msg} at line {wrong.lineno}, column {wrong.colno}.") from wrong
+    except ValueError as wrong:
+        raise MalformedBody(why="a number in it has too many digits.") from wrong
+    # Unclean text must be escaped, levels need brackets and members colons: most bodies have too few of them to be looked at.
+    many = max_members is not None and body.count(b":") > max_members
+    if many or b"\\u" in body or body.count(b"[") + body.count(b"{") > _MAX_DEPTH:
+        _JsonInspector(max_members).inspect(value, 0)
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise MalformedBody(why=f"{name} is not a JSON value.")
+
+
+class _JsonInspector:
+    """A walk over a parsed body: how deep it goes, how many members it has, what its texts contain."""
+
+    def __init__(self, max_members: int | None) -> None:
+        self._max_members = max_members
+        self._members = 0
+
+    def inspect(self, value: Any, depth: int) -> None:
+        if depth > _MAX_DEPTH:
+            raise MalformedBody(why=f"it is nested deeper than {_MAX_DEPTH} levels.")
+        if isinstance(value, str):
+            if not is_clean_text(value):
+                raise MalformedBody(why=_UNCLEAN_MESSAGE)
+        elif isinstance(value, dict):
+            self._members += len(value)
+            if self._max_members is not None and self._members > self._max_members:
+                raise MalformedBody(why=f"it has more than {self._max_members} members.")
+            for name, inner in value.items():
+                self.inspect(name, depth + 1)
+                self.inspect(inner, depth + 1)
+        elif isinstance(value, list):
+            for inner in value:
+                self.inspect(inner, depth + 1)
+
+
+_unclean = re.compile("[\x00\ud800-\udfff]").search
+
+
+def is_clean_text(text: str) -> bool:
+    """Whether every database can keep this text as it is."""
+    return _unclean(text) is None
+
+
+class PageRoute(APIRoute):
+    """Every route that people's browsers use. An endpoint opens its transaction with `rt.db.write()` and knows nothing of this.
+
+    The framework analyses a route when somebody first asks for it: to analyse all of them takes a quarter of a start.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
+        words = given | {"operation_id": given.get("operation_id") or endpoint.__name__}
+        self.path, self.endpoint = path, endpoint
+        self.large_body = getattr(endpoint, _LARGE, False)
+        self.path_regex, self.path_format, self.param_convertors = compile_path(path)
+        self.methods = {method.upper() for method in given.get("methods") or ("GET",)}
+        self._analyse = partial(super().__init__, path, endpoint, **words)
+
+    def __getattr__(self, name: str) -> Any:
+        """Asked for whatever only the analysis knows, of a route that is not analysed yet."""
+        if name.startswith("__") or self.__dict__.get("_analyse") is None:
+            raise AttributeError(name)
+        self.__dict__.pop("_analyse")()
+        return getattr(self, name)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """An address that is written out (`/links/bulk`) is never a parameter's value (`/links/{link_id}`), whatever the method."""
+        if self.param_convertors and scope["path"] in getattr(scope["app"].state, "literal_paths", ()):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+    def get_route_handler(self) -> RouteHandler:
+        answer = self.wrap_handler(super().get_route_handler())
+        calls = frozenset(iter_dependency_calls(self.dependant))
+
+        async def handle(request: Request) -> Response:
+            body = RouteBody(request, large=self.large_body)
+            strict = StrictRequest(request.scope, body)
+            try:
+                if request.method not in SAFE_METHODS:
+                    await _authorize_before_body(strict, calls)
+                    body.check_length()
+                return await _retry_when_busy(partial(answer, strict))
+            finally:
+                await strict.close()  # files of a form, which may have been read for its proof of origin alone
+
+        return handle
+
+    def wrap_handler(self, endpoint: RouteHandler) -> Callable[[StrictRequest], Coroutine[Any, Any, Response]]:
+        return endpoint
+
+
+async def _retry_when_busy(attempt: Callable[[], Coroutine[Any, Any, Response]]) -> Response:
+    """Make a few attempts while the database is busy with other changes."""
+    for number in range(1, _MAX_TRIES):
+        try:
+            return await attempt()
+        except StoreBusy:
+            await asyncio.sleep(random.uniform(0.01, 0.05) * number)  # noqa: S311 - jitter, not a secret
+    return await attempt()
+
+
+async def _authorize_before_body(request: Request, calls: frozenset[Callable[..., Any]]) -> None:
+    """Refuse a caller before the body is read. What strangers send is counted by their network."""
+    rt = _get_runtime(request)
+    known = await request.app.state.admit(request, rt, calls)
+    has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+    if has_body and not known:
+        await rt.singleton(_create_anonymous_body_limit).charge(client_network(request, rt))
+
+
+def _create_anonymous_body_limit(rt: Runtime) -> SharedLimit:
+    return SharedLimit(rt, "stranger-body", rt.settings.stranger_bodies_per_minute, per="a minute for each network")
+
+
+def _get_runtime(request: Request) -> Runtime:
+    rt: Runtime = request.app.state.rt
+    return rt
+
+
+class ApiRoute(PageRoute):
+    """Every route of the API: bodies are JSON, and a POST with an Idempotency-Key is done once."""
+
+    def wrap_handler(self, endpoint: RouteHandler) -> Callable[[StrictRequest], Coroutine[Any, Any, Response]]:
+        secret_fields = frozenset((self.openapi_extra or {}).get("x-secret-fields", ()))
+        wants_json = self.body_field is not None and not isinstance(self.body_field.field_info, params.Form)
+        known = {field.alias for field in get_flat_params(self.dependant) if isinstance(field.field_info, params.Query)}
+
+        async def answer(request: StrictRequest) -> Response:
+            if unknown := [name for name in request.query_params if name not in known]:
+                raise ValidationFailed(errors=[FieldError(name[:100], "There is no such parameter.") for name in unknown])
+            if wants_json and not request.has_json() and await request.body():
+                raise UnsupportedMedia
+            if request.method == "POST" and "idempotency-key" in request.headers:
+                return await run_once(request, endpoint, secret_fields)
+            return await endpoint(request)
+
+        return answer
