@@ -20,7 +20,7 @@ from sqlalchemy import func, select, text
 from bench._common import busy, table, write
 from bench.dashboard import own_database
 from refract import migrations
-from refract.analytics.generator import Traffic, write_spool
+from refract.cli.demo.traffic import Traffic, write_spool
 from refract.clicks.archive import service
 from refract.clicks.archive.parquet import COLUMN_TYPES
 from refract.clicks.ingest.ingester import Ingester

@@ -24,7 +24,7 @@ from sqlalchemy import Table, make_url, text
 
 from bench._common import busy, table, write
 from refract import migrations
-from refract.analytics.generator import Traffic, visits
+from refract.cli.demo.traffic import Traffic, visits
 from refract.clicks import stats
 from refract.clicks.models import ClickRollup
 from refract.clicks.rollups import breakdowns as rollups_breakdowns

@@ -20,7 +20,7 @@ from refract.clicks.spool.format import LINK_CLICK, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
 from refract.redirect import responses
 from refract.redirect.cache import CachedRedirect, RedirectCache
-from refract.redirect.protocol import Lane, RedirectConnections
+from refract.redirect.protocol import RedirectConnections, RedirectProtocol
 from refract.web.connections import CONNECTIONS_STATE_KEY
 
 REQUEST = f"GET /s77 HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nUser-Agent: {AGENT}\r\nReferer: {REFERRER}\r\n\r\n".encode()
@@ -80,7 +80,7 @@ async def measure() -> None:
         table.fill(b"/s77", CachedRedirect(10**17, 1, responses.build_head(302, b"https://example.com/article/77")), table.now())
         traffic = RedirectConnections(table, spool, hosts={b"127.0.0.1:8000"})
         config = Config(nobody, ws="none", lifespan="off", log_config=None)
-        lane = Lane(config, ServerState(), {CONNECTIONS_STATE_KEY: traffic}, asyncio.get_running_loop())
+        lane = RedirectProtocol(config, ServerState(), {CONNECTIONS_STATE_KEY: traffic}, asyncio.get_running_loop())
         lane.connection_made(cast("Any", Nowhere()))
         agent, referrer = AGENT.encode(), REFERRER.encode()
         kept = encode_frame(LINK_CLICK, 10**17, time.time_ns(), 0, b"\x7f\0\0", agent, referrer, b"")

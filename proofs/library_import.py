@@ -248,8 +248,8 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
             await roll_back(report, made, rt, client, number)
             try:
                 found = (await client.get("/library", params={"q": "about"})).json()["items"]
-            except HTTPError as error:
-                report.note(repr(error))
+            except HTTPError as exc:
+                report.note(repr(exc))
                 found = ["?"]
         after = await facts(rt)
         await made.stop()

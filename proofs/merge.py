@@ -128,8 +128,8 @@ class Others:
                 answer = await change(self._number)
                 if not answer.is_success:
                     waits.refused.append(f"{kind}: {answer.status_code} {answer.text[:200]}")
-            except HTTPError as error:
-                waits.refused.append(f"{kind}: {error!r}")
+            except HTTPError as exc:
+                waits.refused.append(f"{kind}: {exc!r}")
             waits.seconds.setdefault(kind, []).append(time.monotonic() - began)
             await asyncio.sleep(self._size.pause)
 

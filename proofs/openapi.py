@@ -27,7 +27,7 @@ from tools.serving import environment, serving
 PATIENCE = 120.0
 STRANGER, USER, READER, ADMIN = IDENTITIES = ("stranger", "user", "reader", "admin")
 ALL_PHASES = ("examples", "coverage", "fuzzing", "stateful")
-STREAMS = ("/live",)  # they have no end to wait for; tests/analytics/test_live.py follows them
+STREAMS = ("/live",)  # they have no end to wait for; tests/clicks/test_live.py follows them
 LEFT_OUT = ("positive_data_acceptance",)  # a cursor, a URL, a time zone, a name obey rules that a JSON schema cannot say
 _LIMITS = ("key_requests_per_hour", "creates_per_hour", "misses_per_minute", "anonymous_lists_per_hour", "anonymous_entries_per_hour")
 UNLIMITED = dict.fromkeys(_LIMITS, "unlimited")  # a 429 would hide what lies behind it

@@ -72,8 +72,8 @@ class Machine(RuleBasedStateMachine):
         """Do something in a transaction of its own; the answer is the error that refused it."""
         try:
             self.run(work)
-        except RefractError as refused:
-            return type(refused)
+        except RefractError as exc:
+            return type(exc)
         return None
 
 

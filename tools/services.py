@@ -137,8 +137,8 @@ def _gather(found: Services, names: Sequence[str]) -> Services:
         try:
             server.initialise()
             server.start()
-        except ServerFailed as failure:
-            return failure
+        except ServerFailed as exc:
+            return exc
         return None
 
     with ThreadPoolExecutor() as pool:

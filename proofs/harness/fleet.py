@@ -18,7 +18,7 @@ from proofs.harness.checker import STUCK_SECONDS, NotDrained
 from proofs.harness.site import Site, site
 from refract.clicks.verify import Reconciliation, reconcile
 from refract.core.errors import Unavailable
-from refract.core.redis import RedisClient as RedisClient
+from refract.core.redis import RedisClient
 from refract.core.runtime import Runtime
 from tools.servers import KINDS, Redis, Server, free_port
 

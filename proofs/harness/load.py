@@ -124,8 +124,8 @@ class Load:
             outcome = Outcome.CUT
             answer = await wire.ask(ask.data, PATIENCE)
             outcome = Outcome.ANSWERED
-        except Cut as cut:
-            if wire is not None and wire.answered and not cut.received:
+        except Cut as exc:
+            if wire is not None and wire.answered and not exc.received:
                 outcome = Outcome.CROSSED
             wire = None
         except TimeoutError:

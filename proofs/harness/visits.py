@@ -74,9 +74,9 @@ class Visits:
             outcome = Outcome.CUT
             status = (await wire.ask(ask.data, PATIENCE)).status
             outcome = Outcome.ANSWERED
-        except (Cut, OSError, TimeoutError) as error:
+        except (Cut, OSError, TimeoutError) as exc:
             wires.pop(port, None)
-            if isinstance(error, TimeoutError):
+            if isinstance(exc, TimeoutError):
                 outcome = Outcome.LATE
         record = Record(number, began, time.monotonic(), ask.subject, status, Kind.CLICK, outcome)
         self._journal.note(record)

@@ -12,7 +12,7 @@ from refract.core.settings.model import Settings
 from refract.jobs.models import Job
 from refract.library import service
 from refract.library.enrichment.types import EnrichmentProposal, SuggestedTag
-from refract.library.imports.jobs import EndImport
+from refract.library.imports.payloads import EndImport
 from refract.library.queries.items import lock_item_row
 from tests.cli.conftest import Run
 

@@ -35,7 +35,7 @@ def _knock(listener: socket.socket) -> socket.socket:
 async def test_who_is_in_the_queue_is_waited_for_and_nobody_new_gets_in() -> None:
     with _listener() as listener, _knock(listener), _knock(listener):
         assert get_accept_queue_length(listener) == 2
-        silent = asyncio.create_task(stop_accepting(listener, timeout=20))
+        silent = asyncio.create_task(stop_accepting(listener, wait_seconds=20))
         await asyncio.sleep(0.2)
         assert not silent.done()
         with pytest.raises(TimeoutError):
@@ -48,7 +48,7 @@ async def test_who_is_in_the_queue_is_waited_for_and_nobody_new_gets_in() -> Non
 
 async def test_it_does_not_wait_for_ever() -> None:
     with _listener() as listener, _knock(listener):
-        await stop_accepting(listener, timeout=0.1)
+        await stop_accepting(listener, wait_seconds=0.1)
         assert get_accept_queue_length(listener) == 1
 
 

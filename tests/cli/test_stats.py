@@ -7,8 +7,8 @@ from pathlib import Path
 
 from refract.core.runtime import open_runtime
 from refract.core.settings.model import Settings
-from tests.analytics.counting import BOT, click, stored
 from tests.cli.conftest import Run
+from tests.clicks.counting import BOT, click, stored
 
 
 def clicked(data: Path, link: int) -> None:

@@ -60,7 +60,7 @@ class Nursery:
     def prepare_by(self, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
         """Let the process that prepares the database note that it ran, and end with this status."""
         note = f"open({str(self.births.with_name('born-prepared'))!r}, 'a').write('1\\n'); raise SystemExit({code})"
-        monkeypatch.setattr(supervisor, "PREPARE", (sys.executable, "-c", note))
+        monkeypatch.setattr(supervisor, "PREPARE_COMMAND", (sys.executable, "-c", note))
 
     @property
     def prepared(self) -> int:
@@ -111,7 +111,7 @@ def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nursery:
     made = Nursery(tmp_path)
     monkeypatch.setenv("BEHAVIOUR", str(made.behaviour))
     monkeypatch.setenv("BORN", str(made.births))
-    monkeypatch.setattr(supervisor, "COMMAND", (sys.executable, str(script)))
+    monkeypatch.setattr(supervisor, "CHILD_COMMAND", (sys.executable, str(script)))
     made.prepare_by(monkeypatch, 0)
     return made
 
@@ -170,9 +170,9 @@ async def test_stopped_before_the_database_is_prepared_nobody_stays(tmp_path: Pa
 
 
 async def test_one_that_cannot_start_does_not_hold_up_another(tmp_path: Path, nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "FIRST_PAUSE", 3600.0)
-    monkeypatch.setattr(supervisor, "LONGEST_PAUSE", 3600.0)
-    monkeypatch.setattr(supervisor, "SHORT_LIFE", 1.0)
+    monkeypatch.setattr(supervisor, "MIN_RESTART_SECONDS", 3600.0)
+    monkeypatch.setattr(supervisor, "MAX_RESTART_SECONDS", 3600.0)
+    monkeypatch.setattr(supervisor, "MIN_LIFETIME_SECONDS", 1.0)
     nursery.plan("serves", "dies", "serves")
     async with _supervised(tmp_path, 2):
         await _eventually(lambda: len(nursery.born) == 2 and len(nursery.living) == 1)

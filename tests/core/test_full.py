@@ -59,7 +59,7 @@ async def test_it_is_remembered_of_enclosed_blocks_too(rt: Runtime) -> None:
 
 async def test_a_disk_without_room_is_seen_before_a_change_fails(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not rt.db.is_full
-    monkeypatch.setattr(db_session, "LEAST_ROOM", 1 << 62)
+    monkeypatch.setattr(db_session, "MIN_FREE_BYTES", 1 << 62)
 
     assert rt.db.is_full
 

@@ -39,7 +39,9 @@ def test_a_lost_connection_is_one_line() -> None:
     try:
         raise ConnectionError("gone")
     except ConnectionError:
-        record = logging.LogRecord("refract.core.db.engine.MovingPool", logging.ERROR, "", 1, "Exception during reset", (), sys.exc_info())
+        record = logging.LogRecord(
+            "refract.core.db.engine.ProgressAwarePool", logging.ERROR, "", 1, "Exception during reset", (), sys.exc_info()
+        )
 
     assert _shorten_lost_connections(record)
     assert (record.levelname, record.getMessage(), record.exc_info) == ("WARNING", "connection_lost: gone", None)

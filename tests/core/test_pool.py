@@ -82,7 +82,7 @@ async def test_connections_that_break_are_no_sign_of_life(rt: Runtime, pool: Any
 
 
 async def test_nobody_waits_for_ever(rt: Runtime, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(db_engine, "QUEUE_SECONDS", 2 * PATIENCE)
+    monkeypatch.setattr(db_engine, "MAX_QUEUE_SECONDS", 2 * PATIENCE)
     crowd = [asyncio.create_task(_hold(rt, PATIENCE / 3)) for _ in range(15 * pool.size())]
     ended = await asyncio.gather(*crowd, return_exceptions=True)
     assert {type(one) for one in ended} == {type(None), StoreCrowded}

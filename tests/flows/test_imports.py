@@ -11,7 +11,7 @@ from tests.serving import ROOT, refract
 
 CODE = """
 import asyncio, json, sys
-from refract.cli import child, process
+from refract.server import child, process
 from refract.core.log import configure_logging
 from refract.core.runtime import running
 from refract.core.settings.loader import load_settings
@@ -20,11 +20,11 @@ async def main():
     settings = load_settings()
     configure_logging(settings)
     async with running(settings, makes_ids=settings.role != "redirect") as rt:
-        node = process.load(settings.role)(rt)
-        node.protocol
-        async with node.background():
+        node = process.load_node_class(settings.role)(rt)
+        node.protocol_class
+        async with node.run_background():
             first = sorted(sys.modules)
-            await node.complete()
+            await node.wait_until_complete()
             await asyncio.sleep(0.2)
             return first
 

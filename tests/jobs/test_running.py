@@ -47,8 +47,8 @@ class Hold:
                 await self.go.wait()
                 async with rt.db.write() as session:
                     await verify_claim(session, job)
-            except BaseException as error:
-                self.ends.append(type(error).__name__)
+            except BaseException as exc:
+                self.ends.append(type(exc).__name__)
                 raise
             self.ends.append("done")
 

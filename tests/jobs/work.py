@@ -92,8 +92,8 @@ async def slow(rt: Runtime, job: Slow) -> None:
         async with rt.db.write() as session:
             await leave(session, rt, job.n, "end")
             await verify_claim(session, job)
-    except BaseException as error:
-        print(f"refused {job.n} {type(error).__name__}", flush=True)
+    except BaseException as exc:
+        print(f"refused {job.n} {type(exc).__name__}", flush=True)
         raise
 
 

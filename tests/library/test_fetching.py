@@ -139,7 +139,7 @@ async def test_what_was_read_is_kept(rt: Runtime, work: JobWorker, save: Save, l
 
 async def test_a_page_that_takes_too_long_is_unreadable_and_the_next_is_read(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = rt.singleton(ArticleFetcher)
-    monkeypatch.setattr(page_fetcher, "READ_ARTICLE", replace(page_fetcher.EXTRACT_ARTICLE_TASK, cpu_seconds=1))
+    monkeypatch.setattr(page_fetcher, "EXTRACT_ARTICLE_TASK", replace(page_fetcher.EXTRACT_ARTICLE_TASK, cpu_seconds=1))
     endless = b"<div>" * 200_000  # Lexbor looks through all open elements for each: minutes of CPU
 
     with pytest.raises(UnreadablePage, match="could not be read"):

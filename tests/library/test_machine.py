@@ -118,8 +118,14 @@ class Review(Machine):
         accept, reject = self._decision(data, believed)
         allowed = believed.now.status in ("READY_TO_CONFIRM", "FAILED", "ARCHIVED")
 
-        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.decide_suggestions, lambda ids: SuggestionDecision(
-            accept=[ids[name] for name in accept], reject=[ids[name] for name in reject])))  # fmt: skip
+        self._expect(
+            None if allowed else InvalidStateTransition,
+            self._on(
+                number,
+                service.decide_suggestions,
+                lambda ids: SuggestionDecision(accept=[ids[name] for name in accept], reject=[ids[name] for name in reject]),
+            ),
+        )
 
         if allowed:
             self._changed(number, "decided")

@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.jobs.claims import claim_jobs as claim_jobs
+from refract.jobs.claims import claim_jobs
 from refract.jobs.worker import JobWorker
 from refract.library import service
 from refract.library.enrichment.types import EnrichmentProposal, SuggestedTag

@@ -12,17 +12,16 @@ from refract.core.db.types import Model
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.library.export import LibraryExportFormat, stream_library
-from refract.library.imports.rows import Bookmark
 from refract.library.imports.importer import add_import_rows, create_import, import_batch
-from refract.library.imports.jobs import (
+from refract.library.imports.jobs import roll_back_import, run_import
+from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport
+from refract.library.imports.payloads import (
     ABANDONED_AFTER,
     RollBackImport,
     RunImport,
     enqueue_abandoned_import_check,
-    roll_back_import,
-    run_import,
 )
-from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport
+from refract.library.imports.rows import Bookmark
 from refract.library.models import Item, ItemStatus, ItemTag, SavedPage
 from refract.library.queries.browse import search_items
 from refract.library.recognition import recognize_text

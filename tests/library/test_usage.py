@@ -15,10 +15,11 @@ from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.identity.models import User
 from refract.library.enrichment.types import ExtractedPage
-from refract.library.imports.rows import Bookmark
 from refract.library.imports.importer import add_import_rows, create_import
-from refract.library.imports.jobs import RunImport, run_import
+from refract.library.imports.jobs import run_import
+from refract.library.imports.payloads import RunImport
 from refract.library.imports.rollback import roll_back_batch
+from refract.library.imports.rows import Bookmark
 from refract.library.imports.service import start_rollback
 from refract.library.jobs import recount_usage
 from refract.library.models import Item, LibraryUsage, SavedPage

@@ -86,7 +86,7 @@ async def test_every_page_ends_as_success_or_failure(rt: Runtime, web: Site) -> 
 @on_sqlite
 async def test_a_page_that_never_comes_ends_with_the_budget(rt: Runtime, web: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     assert entry_jobs.FETCH_TIMEOUT_SECONDS == 5.0
-    monkeypatch.setattr(entry_jobs, "BUDGET_SECONDS", 0.3)
+    monkeypatch.setattr(entry_jobs, "FETCH_TIMEOUT_SECONDS", 0.3)
     web.pages["/slow"] = silence
     (entry_id,) = await _add(rt, web.url("/slow"))
 

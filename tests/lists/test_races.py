@@ -52,8 +52,8 @@ async def _until_done(rt: Runtime, step: Callable[[WriteSession], Awaitable[obje
                 await step(session)
         except StoreBusy:
             continue
-        except RefractError as refused:
-            return type(refused).__name__
+        except RefractError as exc:
+            return type(exc).__name__
         return "done"
     return "busy"
 

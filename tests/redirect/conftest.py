@@ -19,7 +19,7 @@ from refract.clicks.spool.writer import SpoolWriter
 from refract.core.ip_addresses import TrustedProxies
 from refract.redirect import responses
 from refract.redirect.cache import CachedRedirect, RedirectCache
-from refract.redirect.protocol import Lane, RedirectConnections
+from refract.redirect.protocol import RedirectConnections, RedirectProtocol
 from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits
 from tests.people import ada, bob
 
@@ -143,7 +143,7 @@ def run(request: pytest.FixtureRequest) -> Iterator[Callable[[Awaitable[None]], 
 def station(tmp_path: Path) -> Callable[..., Any]:
     @asynccontextmanager
     async def open_station(
-        protocol: type[HttpToolsProtocol] = Lane, networks: TrustedProxies | None = None, limits: ConnectionLimits | None = None
+        protocol: type[HttpToolsProtocol] = RedirectProtocol, networks: TrustedProxies | None = None, limits: ConnectionLimits | None = None
     ) -> Any:
         here = Station(tmp_path / "spool", protocol, networks or TrustedProxies(), limits or ConnectionLimits())
         server = await asyncio.get_running_loop().create_server(here.make, "127.0.0.1", 0)

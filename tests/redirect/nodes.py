@@ -30,7 +30,7 @@ class Counting:
         self.after.set()
         self.read = asyncio.Event()
 
-    async def rows(self, statement: str, *values: object) -> Sequence[RawRow]:
+    async def fetch_rows(self, statement: str, *values: object) -> Sequence[RawRow]:
         self.asked.append(values)
         await self.gate.wait()
         found = await self.inner.fetch_rows(statement, *values)

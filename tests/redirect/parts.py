@@ -49,7 +49,7 @@ class MemoryLookup:
         self.asked.append(text)
         return self.names.get(text.lower().replace("_", "-"))
 
-    async def may_open(self, found: RedirectTarget, visitor: SignedInUser) -> bool:  # noqa: ARG002 - one set for all links
+    async def can_open(self, found: RedirectTarget, visitor: SignedInUser) -> bool:  # noqa: ARG002 - one set for all links
         return visitor.is_admin or visitor.user.id in self.allowed
 
     async def suggest(self, text: str, visitor: SignedInUser | None) -> list[str]:  # noqa: ARG002 - the same for every text
@@ -60,26 +60,28 @@ class MemoryLookup:
 class PlainSurface:
     """Pages are their template and context as JSON; a cookie `as=7` is user 7."""
 
-    async def visitor(self, scope: Scope) -> SignedInUser | None:
+    async def authenticate(self, scope: Scope) -> SignedInUser | None:
         told = Request(scope).cookies.get("as")
         return person(abs(int(told)), is_admin=int(told) < 0) if told else None
 
-    def network(self, scope: Scope) -> str:
+    def get_network(self, scope: Scope) -> str:
         return Request(scope).headers.get("x-network", "here")
 
-    async def manage_url(self, visitor: SignedInUser | None, found: RedirectTarget) -> str | None:  # noqa: ARG002 - nobody manages anything here
+    async def get_manage_url(self, visitor: SignedInUser | None, found: RedirectTarget) -> str | None:  # noqa: ARG002 - nobody manages anything here
         return None
 
     async def can_create(self, visitor: SignedInUser | None, name: str) -> bool:
         return visitor is not None and not name.startswith("taken")
 
-    def page(self, scope: Scope, visitor: SignedInUser | None, template: str, *, status: int, page_title: str, **context: Any) -> Response:
+    def render_page(
+        self, scope: Scope, visitor: SignedInUser | None, template: str, *, status: int, page_title: str, **context: Any
+    ) -> Response:
         facts = {"template": template, "path": scope["path"], "title": page_title, "user": visitor.user.id if visitor else None}
         body = json.dumps(facts | context, default=str)
         return Response(body, status, media_type="text/html")
 
-    async def long_page(self, scope: Scope, template: str, *, page_title: str, **context: Any) -> Response:
-        return self.page(scope, None, template, status=200, page_title=page_title, **context)
+    async def render_slow_page(self, scope: Scope, template: str, *, page_title: str, **context: Any) -> Response:
+        return self.render_page(scope, None, template, status=200, page_title=page_title, **context)
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ async def test_what_is_cached_goes_on_and_what_is_unknown_is_not_called_missing(
 
 
 async def test_only_some_wait_for_a_database_that_says_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refract.redirect.asgi.HASTY_SECONDS", 3600.0)
+    monkeypatch.setattr("refract.redirect.asgi.STALE_GRACE", 3600.0)
     place = world.place
     async with place.on_the_wire() as wire:
         assert (await wire.get("/known")).status_code == 302
@@ -139,7 +139,7 @@ async def test_with_the_feed_alone_cut_everything_is_asked_for_again(world: Worl
     assert (await place.get("/known")).status_code == 302
 
     class Broken:
-        async def rows(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+        async def fetch_rows(self, statement: str, *values: object) -> list[tuple[object, ...]]:
             raise TimeoutError(statement, values)
 
         async def close(self) -> None:

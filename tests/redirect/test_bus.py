@@ -168,8 +168,8 @@ async def test_a_feed_that_went_on_without_us_means_that_nothing_is_trusted(plac
 async def test_a_flood_of_changes_is_not_gone_through_one_by_one(
     place: Place, rt: Runtime, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bus_module, "MOST_ROWS", 10)
-    monkeypatch.setattr(bus_module, "_ORDER", " ORDER BY number LIMIT 11")
+    monkeypatch.setattr(bus_module, "MAX_ROWS", 10)
+    monkeypatch.setattr(bus_module, "_CHANGES_ORDER", " ORDER BY number LIMIT 11")
     _keep(place, 1)
     async with rt.db.write() as session:
         await session.execute(insert(FeedEntry), [_row(number) for number in range(100, 130)])

@@ -9,7 +9,7 @@ from typing import Any
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from refract.redirect.protocol import Lane
+from refract.redirect.protocol import RedirectProtocol
 from refract.web.protocol import BoundedHttpProtocol
 
 HOST = b"Host: x\r\n"
@@ -190,7 +190,7 @@ PINNED = {
     "RequestResponseCycle": "e67d470d435dcc1c",
     "FlowControl": "126debcdaa894c83",
 }
-OURS = {**vars(BoundedHttpProtocol), **vars(Lane)}
+OURS = {**vars(BoundedHttpProtocol), **vars(RedirectProtocol)}
 CALLED = set(PINNED) - set(OURS)
 
 

@@ -37,7 +37,7 @@ class Pieces:
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> Pieces:
     made = Pieces()
-    monkeypatch.setattr(lazy, "PIECES", made)
+    monkeypatch.setattr(lazy, "LAZY_MODULES", made)
     return made
 
 

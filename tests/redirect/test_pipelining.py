@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from refract.redirect.protocol import Lane
+from refract.redirect.protocol import RedirectProtocol
 from refract.web.connections import ConnectionLimits
 from refract.web.protocol import MAX_BYTES_PER_TURN, MAX_QUEUED_REQUESTS, BoundedHttpProtocol
 
 Run = Callable[..., None]
 Open = Callable[..., Any]
-PROTOCOLS = pytest.mark.parametrize("protocol", [Lane, BoundedHttpProtocol])
+PROTOCOLS = pytest.mark.parametrize("protocol", [RedirectProtocol, BoundedHttpProtocol])
 READ = 256 * 1024  # what either loop reads at once
 
 

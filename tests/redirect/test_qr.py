@@ -158,14 +158,14 @@ async def test_codes_are_drawn_outside_of_the_loop_kept_and_limited(tmp_path: Pa
 
 @on_sqlite
 async def test_images_are_kept_within_bounds(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(render_cache, "MAX_IMAGES", 3)
+    monkeypatch.setattr(render_cache, "MAX_CACHED_IMAGES", 3)
     kept = rt.singleton(RenderCache)
     echo = replace(qr.DRAW_SVG, function="builtins:bytes")
     for text in ("a", "b", "c", "a", "d"):
         assert await kept.render(echo, text, "net") == text.encode()
     assert [key[1] for key in kept._images] == ["c", "a", "d"]
 
-    monkeypatch.setattr(render_cache, "MAX_IMAGE_BYTES", 5)
+    monkeypatch.setattr(render_cache, "MAX_CACHED_BYTES", 5)
     await kept.render(echo, "long", "net")
     assert [key[1] for key in kept._images] == ["d", "long"]
     assert kept._size == 5

@@ -198,7 +198,7 @@ async def test_without_the_database_what_redis_knows_is_answered(
     async def away(*_: object) -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(second.reader, "rows", away)
+    monkeypatch.setattr(second.reader, "fetch_rows", away)
     for _ in range(3):
         assert (await second.get("/x")).status_code == 302
     assert (await second.get("/y")).status_code == 503
@@ -278,7 +278,7 @@ async def until(holds: Callable[[], bool]) -> None:
 async def test_too_many_changes_to_remember_are_not_half_remembered(
     rt: Runtime, redis: RedisClient, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("refract.redirect.redis_cache.MOST_LEASTS", 10)
+    monkeypatch.setattr("refract.redirect.redis_cache.MAX_MIN_VERSIONS", 10)
     shared = RedisLinkCache(redis, clock.now, clock.monotonic)
     shared.feed_stale = False
     found = RedirectTarget(

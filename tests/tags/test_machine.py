@@ -79,8 +79,8 @@ class Vocabulary(Machine):
 
         try:
             return self.run(within()), None
-        except RefractError as refused:
-            return None, type(refused)
+        except RefractError as exc:
+            return None, type(exc)
 
     def _by_key(self, key: str) -> int | None:
         if key in self.aliases:

@@ -74,7 +74,7 @@ async def test_it_goes_on_where_it_was_cut_off(source: Database, rt: Runtime, mo
         written.append(len(some))
         await original(connection, form, some)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "write", counting)
+    monkeypatch.setattr(module, "write_lines", counting)
     moved = await move_database(source, rt.db, silent)
 
     assert moved.resumed

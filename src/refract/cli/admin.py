@@ -185,8 +185,8 @@ def grants(
         )
         try:
             statements = list(wanted.iter_statements(passwords) if apply else wanted.iter_script(passwords))
-        except ValueError as wrong:
-            raise BadValue(problem=f"A name or password does not fit: {wrong}.") from wrong
+        except ValueError as exc:
+            raise BadValue(problem=f"A name or password does not fit: {exc}.") from exc
         if apply:
             await _run_grants(rt, statements)
         return statements

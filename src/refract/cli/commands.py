@@ -34,8 +34,8 @@ COMMAND_TARGETS: Final = {
     "lists": "lists:app",
     "reports": "reports:app",
     "library": "library:app",
-    "export": "files:writing",
-    "import": "files:bringing",
+    "export": "import_export:writing",
+    "import": "import_export:bringing",
     "admin": "admin:app",
 }
 """Each command's module here, and what it is called there: a function, or an `app` with commands of its own."""
@@ -97,19 +97,19 @@ def run() -> None:
     """Run a command. What went wrong is one sentence on standard error, never a traceback."""
     try:
         app()
-    except RefractError as error:
-        _print_error(error)
-        sys.exit(error.exit_code)
-    except Exception as error:  # noqa: BLE001 - the last resort, as at the edge of the web
+    except RefractError as exc:
+        _print_error(exc)
+        sys.exit(exc.exit_code)
+    except Exception as exc:  # noqa: BLE001 - the last resort, as at the edge of the web
         from refract.core.db.errors import format_driver_error, translate_db_error  # noqa: PLC0415 - knows every driver, and is needed by few
 
-        if word := translate_db_error(error):
+        if word := translate_db_error(exc):
             _print_error(word)
         else:
             import structlog  # noqa: PLC0415 - as above
 
-            structlog.get_logger("refract.cli").debug("command_failed", exc_info=error)
-            reason = format_driver_error(error)
+            structlog.get_logger("refract.cli").debug("command_failed", exc_info=exc)
+            reason = format_driver_error(exc)
             typer.secho(f"Something went wrong on our side: {reason[:300]}. REFRACT_LOG_LEVEL=debug shows where.", fg="red", err=True)
         sys.exit(1)
 

@@ -41,11 +41,11 @@ def validate_options(model: type[BodyT], **given: object) -> BodyT:
     """The options as the API would take them, or one sentence about the first that does not fit."""
     try:
         return model(**given)
-    except ValidationError as wrong:
-        first = wrong.errors()[0]
+    except ValidationError as exc:
+        first = exc.errors()[0]
         why = first["msg"].removeprefix("Value error, ").rstrip(".")
         field = str(first["loc"][0])
-        raise BadOption(name=_OPTION_NAMES.get(field, field).replace("_", "-"), why=f"{why}.") from wrong
+        raise BadOption(name=_OPTION_NAMES.get(field, field).replace("_", "-"), why=f"{why}.") from exc
 
 
 def read_secret(given: str) -> str:
@@ -125,5 +125,5 @@ def parse_time(text: str, now: datetime) -> datetime:
         if len(text) == len("2026-12-31"):
             return datetime.combine(read, time(23, 59, 59), UTC)
         return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
-    except (ValueError, OverflowError) as wrong:
-        raise BadValue(problem=f'"{text}" is not a time: write 30d, 2026-12-31 or 2026-12-31T18:00:00Z.') from wrong
+    except (ValueError, OverflowError) as exc:
+        raise BadValue(problem=f'"{text}" is not a time: write 30d, 2026-12-31 or 2026-12-31T18:00:00Z.') from exc

@@ -89,6 +89,6 @@ def write_to_file(path: Path, work: ExportWork) -> int:
                     os.unlink(file.name)  # noqa: PTH108 - a name, not a path of ours
                 raise
         Path(file.name).replace(path)
-    except OSError as wrong:
-        raise CannotWrite(path=path, why=wrong.strerror or str(wrong)) from wrong
+    except OSError as exc:
+        raise CannotWrite(path=path, why=exc.strerror or str(exc)) from exc
     return count

@@ -55,12 +55,12 @@ def open_listener(settings: Settings) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((settings.host, settings.port))
         listener.listen(4096)
-    except (OSError, UnicodeError) as error:
+    except (OSError, UnicodeError) as exc:
         listener.close()
         raise ConfigurationError(
-            problem=f"Cannot listen on {settings.host} port {settings.port}: {getattr(error, 'strerror', None) or 'this is no host name'}.",
-            remedy=_REMEDIES.get(getattr(error, "errno", 0), "Name an address of this machine with --host or REFRACT_HOST."),
-        ) from error
+            problem=f"Cannot listen on {settings.host} port {settings.port}: {getattr(exc, 'strerror', None) or 'this is no host name'}.",
+            remedy=_REMEDIES.get(getattr(exc, "errno", 0), "Name an address of this machine with --host or REFRACT_HOST."),
+        ) from exc
     listener.setblocking(False)
     return listener
 
@@ -105,5 +105,5 @@ async def _serve_supervised(settings: Settings, listener: socket.socket) -> None
 
 async def _prepare_in_thread(settings: Settings) -> None:
     """Loaded in a thread, so that the first process is started meanwhile."""
-    preparing = await asyncio.to_thread(import_module, "refract.server.startup")
-    await preparing.prepare(settings)
+    startup = await asyncio.to_thread(import_module, "refract.server.startup")
+    await startup.prepare_server(settings)

@@ -54,8 +54,8 @@ def link_stats(
 def _parse_when(text: str | None) -> datetime | date | None:
     try:
         return parse_when(text) if text else None
-    except ValueError as wrong:
-        raise BadValue(problem=str(wrong)) from wrong
+    except ValueError as exc:
+        raise BadValue(problem=str(exc)) from exc
 
 
 def _print_dashboard(found: LinkDashboard) -> None:

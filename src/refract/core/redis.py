@@ -65,12 +65,12 @@ class RedisClient:
         try:
             async with asyncio.timeout(seconds):
                 answer = await self._client.execute_command(*words)
-        except (OSError, TimeoutError, EOFError) as error:
-            raise self._mark_failed(error) from error
-        except Exception as error:
-            if (word := self._translate_error(error)) is None:
+        except (OSError, TimeoutError, EOFError) as exc:
+            raise self._mark_failed(exc) from exc
+        except Exception as exc:
+            if (word := self._translate_error(exc)) is None:
                 raise
-            raise word from error
+            raise word from exc
         finally:
             self._probing = probing
         if self._failing:
@@ -84,8 +84,8 @@ class RedisClient:
         """A script, sent in full only when the server does not know it."""
         try:
             return await self.execute("EVALSHA", script.digest, len(keys), *keys, *values, seconds=seconds)
-        except RedisAway as error:
-            if not error.facts.get("unknown_script"):
+        except RedisAway as exc:
+            if not exc.facts.get("unknown_script"):
                 raise
         return await self.execute("EVAL", script.text, len(keys), *keys, *values, seconds=seconds)
 
@@ -99,12 +99,12 @@ class RedisClient:
                     on_subscribed()
                 elif message["type"] == "message":
                     yield message["data"]
-        except (OSError, TimeoutError, EOFError) as error:
-            raise RedisAway(reason=_format_reason(error)) from error
-        except Exception as error:
-            if (word := self._translate_error(error)) is None:
+        except (OSError, TimeoutError, EOFError) as exc:
+            raise RedisAway(reason=_format_reason(exc)) from exc
+        except Exception as exc:
+            if (word := self._translate_error(exc)) is None:
                 raise
-            raise word from error
+            raise word from exc
         finally:
             await pubsub.aclose()
 

@@ -52,9 +52,9 @@ def _check_rfc3339(value: Any) -> Any:
 def _to_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
-    except OverflowError as wrong:
+    except OverflowError as exc:
         problem = "This moment is beyond every calendar."
-        raise ValueError(problem) from wrong
+        raise ValueError(problem) from exc
 
 
 Timestamp = Annotated[

@@ -39,11 +39,11 @@ def load_secret(settings: Settings) -> Secret:
         with contextlib.suppress(FileExistsError):
             _create_secret_file(path)
         text = path.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as exc:
         raise ConfigurationError(
-            problem=f"The secret in {path} cannot be read ({getattr(error, 'strerror', None) or 'it is not text'}).",
+            problem=f"The secret in {path} cannot be read ({getattr(exc, 'strerror', None) or 'it is not text'}).",
             remedy="Give this user the right to read it, or set REFRACT_SECRET_KEY.",
-        ) from error
+        ) from exc
     if len(text) < _MIN_SECRET_LENGTH:
         raise ConfigurationError(
             problem=f"The secret in {path} is damaged: it holds fewer than {_MIN_SECRET_LENGTH} characters.",

@@ -80,8 +80,8 @@ class Traces:
         token = _current.set(span)
         try:
             yield span
-        except BaseException as error:
-            span.failed = type(error).__name__
+        except BaseException as exc:
+            span.failed = type(exc).__name__
             raise
         finally:
             _current.reset(token)
@@ -129,9 +129,9 @@ class Traces:
             try:
                 answer = await client.post(self._url, content=self._body(some), headers={"content-type": "application/json"})
                 answer.raise_for_status()
-            except httpx.HTTPError as error:
+            except httpx.HTTPError as exc:
                 self.dropped += len(some)
-                self._log.warning("traces_not_sent", reason=str(error) or type(error).__name__, spans=len(some))
+                self._log.warning("traces_not_sent", reason=str(exc) or type(exc).__name__, spans=len(some))
                 return
 
     def _body(self, spans: list[Span]) -> bytes:

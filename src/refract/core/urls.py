@@ -45,8 +45,8 @@ def parse_web_url(text: str, *, limit: int = MAX_URL_LENGTH, assume_https: bool 
         typed = f"https://{typed}"
     try:
         url = URL(typed)
-    except ValueError as wrong:
-        raise BadUrl(_explain_unparsable(typed)) from wrong
+    except ValueError as exc:
+        raise BadUrl(_explain_unparsable(typed)) from exc
     href = url.href  # the one thing asked of the parser: each attribute costs as much as parsing
     parts = _HREF.match(href)
     if parts is None:

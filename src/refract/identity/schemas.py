@@ -23,8 +23,8 @@ def _check_time_zone(name: str) -> str:
 def _check_web_url(text: str) -> str:
     try:
         return parse_web_url(text).href
-    except BadUrl as wrong:
-        raise ValueError(str(wrong)) from wrong
+    except BadUrl as exc:
+        raise ValueError(str(exc)) from exc
 
 
 MAX_KEY_LIFETIME = timedelta(days=3653)

@@ -174,8 +174,8 @@ class JobWorker:
             if held:
                 async with asyncio.timeout(lease / 3), self._rt.db.write() as session:
                     lost = await leases.renew_leases(session, self._rt, [running.claim for running in held])
-        except (Unavailable, TimeoutError) as error:
-            self._log.warning("jobs_not_renewed", reason=str(error))
+        except (Unavailable, TimeoutError) as exc:
+            self._log.warning("jobs_not_renewed", reason=str(exc))
             pause = lease / 12
         at = self._rt.clock.monotonic()
         for running in held:
@@ -221,7 +221,7 @@ class JobWorker:
                 outcome = await self._run_handler(running)
                 if not claim.is_finished and not await self._record_outcome(claim, outcome):
                     outcome = JobLost()
-                metrics.count_job(self._rt, claim.kind, type(outcome).__name__.lower())
+                metrics.count_job(self._rt, claim.kind, type(outcome).__name__.removeprefix("Job").lower())
                 if isinstance(outcome, JobLost):
                     self._log.warning("job_lease_lost")
         finally:
@@ -243,9 +243,9 @@ class JobWorker:
             if running.ended_by is None:  # it was not us: something inside the handler was cancelled
                 return handling.decide_outcome(TimeoutError("The work was interrupted."), claim.attempt)
             return running.ended_by
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises is this job's end, not the worker's
-            outcome = handling.decide_outcome(error, claim.attempt)
-            self._report(outcome, error)
+        except Exception as exc:  # noqa: BLE001 - whatever a handler raises is this job's end, not the worker's
+            outcome = handling.decide_outcome(exc, claim.attempt)
+            self._report(outcome, exc)
             return outcome
         finally:
             running.is_working = False

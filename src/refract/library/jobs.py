@@ -62,13 +62,13 @@ async def enrich_item(rt: Runtime, job: EnrichItem) -> None:
     if task.url is not None and page is None:
         try:
             page = await rt.singleton(ArticleFetcher).fetch_article(task.url, task.user_id)
-        except FetchError as wrong:
-            await _handle_fetch_error(rt, job, wrong)
+        except FetchError as exc:
+            await _handle_fetch_error(rt, job, exc)
             return
     material = EnrichmentInput(task.text, task.url, page, task.preferences.language)
     async with rt.db.read() as session:
         background = await load_background(session, task.user_id, job.item_id)
-    offline = await asyncio.to_thread(describe_offline, material, background, suggesting=task.preferences.suggestions)
+    offline = await asyncio.to_thread(describe_offline, material, background, with_tags=task.preferences.suggestions)
     if asking and not job.resumed:
         if not await _store_draft(rt, job, offline, page if task.page is None else None):
             return
@@ -143,9 +143,9 @@ async def _ask_model(
 ) -> tuple[EnrichmentProposal, EnrichmentNotice | None]:
     try:
         return await rt.singleton(ModelClient).describe(material, background), None
-    except ModelFailed as failed:
-        _log.warning("model_failed", note=failed.note, detail=str(failed))
-        return offline, failed.note
+    except ModelFailed as exc:
+        _log.warning("model_failed", note=exc.note, detail=str(exc))
+        return offline, exc.note
 
 
 async def _store_final(

@@ -115,7 +115,7 @@ class Link(Model):
     title: Mapped[str | None] = mapped_column(String(200))
     notes: Mapped[str | None] = mapped_column(Text)
     redirect_status: Mapped[int] = mapped_column(SmallInteger)
-    visibility: Mapped[str] = mapped_column(String(10))  # as stored: every restricted link is `secure`; read `seen_as`
+    visibility: Mapped[str] = mapped_column(String(10))  # as stored: every restricted link is `secure`; read `effective_visibility`
     audience: Mapped[str | None] = mapped_column(String(10))  # whom else a `secure` link is for
     random_code: Mapped[str | None] = mapped_column(text_key(16))  # in place of the code made of the id; a generated name
     forward_query: Mapped[bool]

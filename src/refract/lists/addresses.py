@@ -40,8 +40,8 @@ def _parse_address(text: str) -> CheckedAddress | RefractError:
     typed = text.strip()
     try:
         url = parse_web_url(typed, limit=MAX_URL_LENGTH, assume_https=True)
-    except BadUrl as wrong:
-        return InvalidUrl(reason=str(wrong), field="url")
+    except BadUrl as exc:
+        return InvalidUrl(reason=str(exc), field="url")
     href = _escape_braces(url)
     shown = typed if "://" in typed.split("?", 1)[0] else f"https://{typed}"
     return CheckedAddress(shown, href, url.host, normalize_url(parse_web_url(href, limit=len(href))))

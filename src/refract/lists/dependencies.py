@@ -9,8 +9,8 @@ from refract.core.text import make_excerpt as shown_text
 from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven
 from refract.limits.errors import RateLimited
 from refract.limits.service import charge, charge_up_to
-from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.links.safety import blocked_domains
+from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.lists import addresses, queries, service
 from refract.lists.draft_owners import ListClient
 from refract.lists.entry_jobs import enqueue_entry_jobs

@@ -91,11 +91,11 @@ def _check_file(db: Database) -> None:
             file.execute("PRAGMA schema_version")
         if not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except sqlite3.OperationalError as error:
-        if "locked" not in str(error):  # somebody is busy with it, so it is fine
-            raise _make_unusable_error(path, "it cannot be opened") from error
-    except (sqlite3.DatabaseError, OSError) as error:
-        raise _make_unusable_error(path, str(getattr(error, "strerror", None) or error)) from error
+    except sqlite3.OperationalError as exc:
+        if "locked" not in str(exc):  # somebody is busy with it, so it is fine
+            raise _make_unusable_error(path, "it cannot be opened") from exc
+    except (sqlite3.DatabaseError, OSError) as exc:
+        raise _make_unusable_error(path, str(getattr(exc, "strerror", None) or exc)) from exc
 
 
 def _make_unusable_error(path: Path, reason: str) -> ConfigurationError:
@@ -153,11 +153,11 @@ def _run_alembic(connection: object, direction: str, target: str) -> list[str]:
     config.attributes.update(connection=connection, ran=ran)
     try:
         (command.upgrade if direction == "upgrade" else command.downgrade)(config, target)
-    except CommandError as error:
+    except CommandError as exc:
         raise ConfigurationError(
-            problem=f"The schema cannot be brought to revision {target} ({error}).",
+            problem=f"The schema cannot be brought to revision {target} ({exc}).",
             remedy=f"This version knows revisions up to {HEAD}; use the version that made the schema.",
-        ) from error
+        ) from exc
     return ran
 
 

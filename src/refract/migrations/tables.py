@@ -40,7 +40,7 @@ def list_redirect_tables() -> list[str]:
 
 def list_ingest_tables() -> list[str]:
     """What the ingester writes: clicks, roll-ups and checkpoints, and the totals of links."""
-    clicks = {str(mapper.local_table) for mapper in Model.registry.mappers if mapper.class_.__module__.startswith("refract.analytics.")}
+    clicks = {str(mapper.local_table) for mapper in Model.registry.mappers if mapper.class_.__module__.startswith("refract.clicks.")}
     return sorted(clicks | {links.LinkTotals.__tablename__})
 
 

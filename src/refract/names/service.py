@@ -149,8 +149,8 @@ async def check_availability(session: ReadSession, space: Namespace, name: str, 
         key = validate_name(name, kind, space.reserved)
         if key in await queries.find_names(session, [key]) or key in await _find_code_clashes(session, space, [key]):
             raise SlugTaken(name=name)
-    except RefractError as problem:
-        return NameAvailability(name=name, available=False, reason=problem.code, detail=problem.message)
+    except RefractError as exc:
+        return NameAvailability(name=name, available=False, reason=exc.code, detail=exc.message)
     return NameAvailability(name=name, available=True, reason=None, detail=None)
 
 
@@ -176,8 +176,8 @@ async def _validate_requested(
             for name in names:
                 wanted.setdefault(validate_name(name, kind, space.reserved), name)  # of two alike, the first is kept
             keys[target] = wanted
-        except RefractError as problem:
-            refused[target] = problem
+        except RefractError as exc:
+            refused[target] = exc
     mistakable = await _find_code_clashes(session, space, {key for wanted in keys.values() for key in wanted})
     for target, wanted in list(keys.items()):
         if clash := next((name for key, name in wanted.items() if key in mistakable), None):

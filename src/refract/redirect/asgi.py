@@ -124,8 +124,8 @@ class _RedirectRequest:
             if not self._is_allowed(outcome):
                 raise _build_method_error(self._scope["method"])
             return await self._render_outcome(outcome)
-        except RefractError as refused:
-            return await self._render_error(refused)
+        except RefractError as exc:
+            return await self._render_error(exc)
 
     async def build_redirect(self) -> ASGIApp | None:
         try:

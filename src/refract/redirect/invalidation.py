@@ -104,9 +104,9 @@ class CacheInvalidator:
         try:
             async with asyncio.timeout(POLL_TIMEOUT):
                 await (self._start_following() if self._position is None else self._read_changes(self._position))
-        except (Unavailable, TimeoutError) as error:
+        except (Unavailable, TimeoutError) as exc:
             if self._position is None or now() - self._last_read_at >= FEED_LOST_TIMEOUT:
-                self._on_feed_lost(str(error))
+                self._on_feed_lost(str(exc))
             return False
         self._last_read_at = now()
         self._extend_lease(began)
@@ -205,9 +205,9 @@ def _parse_names(row: RawRow) -> list[str]:
     return found
 
 
-# News of changed links over Redis: quicker than the feed in the database, and never instead of it.
-# Whoever commits a change tells the shared cache, then every process that listens, and then puts the new state into the cache. A message that
-# is lost costs nothing but time: the feed brings it too.
+# Change messages over Redis. They arrive sooner than the feed in the database and never replace it:
+# a committed change updates the shared cache, then every listening process, then writes the new state
+# through. A lost message costs time only, because the feed carries the same change.
 
 CHANGES_CHANNEL = "refract:changes"
 MAX_CHANGES_PER_MESSAGE = 1000

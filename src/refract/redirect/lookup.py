@@ -27,8 +27,8 @@ from refract.redirect.resolver import RedirectTarget, SignedInUser
 
 UNKNOWN_TIME = float("-inf")
 _NO_ID = -1
-_LINK_COLUMNS = """l.id, l.destination, l.destination_host, l.redirect_status, l.status, l.expires_at, l.visibility, l.forward_query, l.title,
-l.created_at, l.version, l.audience, l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1), l.flagged, l.flag_reason,
+_LINK_COLUMNS = """l.id, l.destination, l.destination_host, l.redirect_status, l.status, l.expires_at, l.visibility, l.forward_query,
+l.title, l.created_at, l.version, l.audience, l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1), l.flagged, l.flag_reason,
 (SELECT u.held_at FROM link_owners o JOIN users u ON u.id = o.user_id WHERE o.primary_link_id = l.id)"""
 _LIST_HELD_AT = "(SELECT u.held_at FROM lists s JOIN users u ON u.id = s.owner_id WHERE n.kind = 'list' AND s.id = n.target_id)"
 LOOKUP_QUERY = f"""SELECT 0, n.kind, n.target_id, n.name, {_LIST_HELD_AT}, n.held_until, {_LINK_COLUMNS}
@@ -251,6 +251,6 @@ class TieredLookup:
         try:
             async with asyncio.timeout(QUERY_TIMEOUT):
                 return await self._database.find(text, began)
-        except (StoreUnavailable, TimeoutError) as error:
+        except (StoreUnavailable, TimeoutError) as exc:
             self._unavailable_until = self._now() + RETRY_INTERVAL
-            raise StoreUnavailable from error
+            raise StoreUnavailable from exc

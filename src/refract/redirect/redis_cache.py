@@ -116,7 +116,8 @@ class RedisLinkCache:
             return
         named = not found.by_code or decode_base62(text) is None  # a random code is kept like a name
         key, known = (f"{NAME_PREFIX}{name_key(text)}", name_key(text)) if named else (f"{CODE_PREFIX}{text}", text)
-        value = f"{found.id} {found.version} {found.epoch} {json.dumps(_encode_target(found, known, found.template.href), separators=(',', ':'))}"
+        target = json.dumps(_encode_target(found, known, found.template.href), separators=(",", ":"))
+        value = f"{found.id} {found.version} {found.epoch} {target}"
         try:
             await self._redis.run_script(
                 PUT_SCRIPT, [key, _build_min_version_key(found.id)], found.id, found.version, value, max(1, int(left * 1000))

@@ -24,7 +24,7 @@ class ShortLinkRedirect:
     """The answer that all this is for."""
 
     def __init__(self, status: int, href: str, *, cacheable: bool = True) -> None:
-        headers = redirect_headers(status, href.encode("ascii"), cacheable=cacheable)
+        headers = build_redirect_headers(status, href.encode("ascii"), cacheable=cacheable)
         self._start: Message = {"type": "http.response.start", "status": status, "headers": headers}
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:

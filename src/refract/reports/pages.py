@@ -44,8 +44,8 @@ async def submit_report(
     values = {"target": target, "reason": reason, "details": details}
     try:
         new = ReportCreate.model_validate(values)
-    except ValidationError as wrong:
-        errors = {one.field: one.message for one in list_field_errors(wrong.errors())}
+    except ValidationError as exc:
+        errors = {one.field: one.message for one in list_field_errors(exc.errors())}
         return _render_form(request, actor, values, errors=errors, status=422)
     async with rt.db.write() as session:
         await receive_report(session, rt, client_network(request, rt), new)

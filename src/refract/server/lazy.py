@@ -93,4 +93,4 @@ class LazyWebNode(ServerNode):
         self.vitals.is_starting = False
         await asyncio.sleep(YIELD_SECONDS)
         await rest.enter_async_context(self.run_auxiliaries())
-        await self.rt.singleton(WorkThreadPool).run(web.api.state.pages.compile_all)
+        await self.rt.singleton(WorkThreadPool).run(web.api.state.pages.compile_templates)

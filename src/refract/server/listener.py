@@ -26,17 +26,17 @@ _DROP_SYN: Final = b"".join(
 )
 
 
-async def stop_accepting(listener: socket.socket, timeout: float = 1.0) -> None:
+async def stop_accepting(listener: socket.socket, wait_seconds: float = 1.0) -> None:
     """Let nobody new in, and wait until those already let in are accepted by whoever serves this socket."""
     with contextlib.suppress(OSError):  # where this is forbidden, a stop is as good as anybody's
         _drop_new_connections(listener)
-        await wait_until_empty(listener, timeout, steady=_STEADY_POLLS)
+        await wait_until_empty(listener, wait_seconds, steady=_STEADY_POLLS)
 
 
-async def wait_until_empty(listener: socket.socket, timeout: float = 1.0, *, steady: int = 1) -> None:
+async def wait_until_empty(listener: socket.socket, wait_seconds: float = 1.0, *, steady: int = 1) -> None:
     """Wait until nobody is in the queue, several times in a row if need be."""
     empty = 0
-    deadline = asyncio.get_running_loop().time() + timeout
+    deadline = asyncio.get_running_loop().time() + wait_seconds
     with contextlib.suppress(OSError):
         while empty < steady and asyncio.get_running_loop().time() < deadline:
             empty = 0 if get_accept_queue_length(listener) else empty + 1

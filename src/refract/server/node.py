@@ -92,9 +92,9 @@ class ServerNode:
         """What speaks HTTP on a connection."""
         if self.engine is None:
             return BoundedHttpProtocol
-        from refract.redirect.protocol import Lane  # noqa: PLC0415 - a worker has no lane
+        from refract.redirect.protocol import RedirectProtocol  # noqa: PLC0415 - a worker has no lane
 
-        return Lane
+        return RedirectProtocol
 
     @property
     def connection_state(self) -> Mapping[str, Any]:

@@ -109,8 +109,8 @@ async def change_tag(session: WriteSession, user_id: int, tag_id: int, *, name: 
             async with session.begin_nested():
                 tag.name, tag.key, tag.name_key = clean, key, key
                 await session.flush()
-        except IntegrityError as taken:
-            raise TagExists(name=clean) from taken
+        except IntegrityError as exc:
+            raise TagExists(name=clean) from exc
     await session.flush()
     return tag
 

@@ -67,11 +67,11 @@ async def write_lines(connection: AsyncConnection, form: TableCodec, some: Seque
         dialect = _get_dialect(connection)
         await connection.execute(form.build_insert(dialect), [form.decode_row(line, dialect) for line in some])
         await connection.commit()
-    except DBAPIError as error:
-        if (word := translate_db_error(error)) is not None:
-            raise word from error
-        reason = " ".join(str(error.orig).split())[:300]
-        raise DoesNotFit(table=form.name, reason=reason) from error
+    except DBAPIError as exc:
+        if (word := translate_db_error(exc)) is not None:
+            raise word from exc
+        reason = " ".join(str(exc.orig).split())[:300]
+        raise DoesNotFit(table=form.name, reason=reason) from exc
 
 
 async def empty_tables(connection: AsyncConnection) -> None:

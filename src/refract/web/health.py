@@ -5,7 +5,7 @@ import contextlib
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal
+from typing import Literal, Protocol
 
 import structlog
 from pydantic import BaseModel, Field
@@ -20,7 +20,6 @@ from refract.core.errors import RefractError, StoreDamaged, StoreFull, Unauthent
 from refract.core.ip_addresses import is_loopback
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
-from refract.server.peers import MetricsPeers
 from refract.web.hosts import create_accepted_hosts, parse_host
 from refract.web.problems import MethodNotAllowed, NoSuchPage, make_problem_response
 
@@ -70,6 +69,12 @@ class MetricsTokenNeeded(Unauthenticated):
     """Send the token of REFRACT_METRICS_TOKEN as a Bearer token. Without one set, only this machine itself may ask."""
 
 
+class MetricsCollector(Protocol):
+    """Adds the metrics of the other processes of this server to our own."""
+
+    async def collect(self, own: bytes) -> bytes: ...
+
+
 class HealthEndpoints:
     """The state of one process, and an ASGI application that tells it."""
 
@@ -79,7 +84,7 @@ class HealthEndpoints:
         self.is_stopping = False
         """Set when the process is about to end: no new traffic should come."""
         self._rt = rt
-        self.peers: MetricsPeers | None = None
+        self.peers: MetricsCollector | None = None
         """The other processes of this node, whose figures are told together with ours."""
         self.before_metrics: Callable[[], Awaitable[None]] | None = None
         """Brings gauges up to date that nobody counts as they change."""
@@ -148,8 +153,8 @@ class HealthEndpoints:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             response = await self._respond(scope)
-        except RefractError as refused:
-            response = make_problem_response(refused)
+        except RefractError as exc:
+            response = make_problem_response(exc)
         await response(scope, receive, send)
 
     async def _respond(self, scope: Scope) -> Response:

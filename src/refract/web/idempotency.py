@@ -93,11 +93,11 @@ async def _claim_key(session: WriteSession, rt: Runtime, actor: str, key: str, f
         await session.execute(delete(StoredResponse).where(*mine, StoredResponse.expires_at < now))
         session.add(StoredResponse(actor=actor, key=key, fingerprint=fingerprint, expires_at=now + RESPONSE_RETENTION))
         await session.flush()
-    except IntegrityError as taken:
-        raise _AlreadyAnswered from taken
-    except DBAPIError as error:
-        if isinstance(translate_db_error(error), StoreBusy):
-            raise StillRunning from error
+    except IntegrityError as exc:
+        raise _AlreadyAnswered from exc
+    except DBAPIError as exc:
+        if isinstance(translate_db_error(exc), StoreBusy):
+            raise StillRunning from exc
         raise
 
 

@@ -81,9 +81,9 @@ class RequestMiddleware:
             else:
                 with open_share(scope, self._rt) as answer.share:
                     await self._app(scope, BoundedBody(receive, self._max_body), answer)
-        except (BodyTooLarge, TooManyOpenRequests) as refused:
+        except (BodyTooLarge, TooManyOpenRequests) as exc:
             if not answer.is_started:
-                await make_problem_response(refused)(scope, receive, answer)
+                await make_problem_response(exc)(scope, receive, answer)
         except ClientDisconnect:
             answer.status = ClientGone.status
         except Exception:  # noqa: BLE001 - the last resort: logged, and answered without a traceback

@@ -111,14 +111,14 @@ def parse_json(body: bytes, max_members: int | None = None) -> Any:
     """Return the value; raise `MalformedBody` with the reason."""
     try:
         value = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
-    except UnicodeDecodeError as wrong:
-        raise MalformedBody(why="it is not UTF-8.") from wrong
-    except RecursionError as wrong:
-        raise MalformedBody(why=f"it is nested deeper than {_MAX_DEPTH} levels.") from wrong
-    except json.JSONDecodeError as wrong:
-        raise MalformedBody(why=f"{wrong.msg} at line {wrong.lineno}, column {wrong.colno}.") from wrong
-    except ValueError as wrong:
-        raise MalformedBody(why="a number in it has too many digits.") from wrong
+    except UnicodeDecodeError as exc:
+        raise MalformedBody(why="it is not UTF-8.") from exc
+    except RecursionError as exc:
+        raise MalformedBody(why=f"it is nested deeper than {_MAX_DEPTH} levels.") from exc
+    except json.JSONDecodeError as exc:
+        raise MalformedBody(why=f"{exc.msg} at line {exc.lineno}, column {exc.colno}.") from exc
+    except ValueError as exc:
+        raise MalformedBody(why="a number in it has too many digits.") from exc
     # Unclean text must be escaped, levels need brackets and members colons: most bodies have too few of them to be looked at.
     many = max_members is not None and body.count(b":") > max_members
     if many or b"\\u" in body or body.count(b"[") + body.count(b"{") > _MAX_DEPTH:

@@ -61,8 +61,8 @@ async def test_no_public_form_is_refused() -> None:
     for url in corpus.read_public():
         try:
             assert all(is_public(address) for address in await _judge(url, answering(GOOD, GOOD6)))
-        except FetchError as wrong:
-            refused.append((url, wrong.detail))
+        except FetchError as exc:
+            refused.append((url, exc.detail))
 
     assert refused == []
 

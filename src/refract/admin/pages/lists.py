@@ -64,8 +64,8 @@ async def remove_list(list_id: Id, actor: AdminCaller, rt: Rt) -> Response:
             found = await service.delete_list(session, rt.ids, ListCaller(actor.user.id, is_admin=True), list_id, rt.clock.now())
             title = found.title or found.slug or "Untitled list"
         flash.add(response, rt, f"“{title}” is removed. You can undo this for 24 hours.", undo=f"{PATH}/{list_id}/undo")
-    except NotFound as refused:
-        flash.add(response, rt, refused.message, kind="note")
+    except NotFound as exc:
+        flash.add(response, rt, exc.message, kind="note")
     return response
 
 
@@ -78,6 +78,6 @@ async def restore_list(list_id: Id, actor: AdminCaller, rt: Rt, space: Space) ->
             found = await service.undo_delete(session, space, ListCaller(actor.user.id, is_admin=True), list_id)
             title = found.title or found.slug or "Untitled list"
         flash.add(response, rt, f"“{title}” is back.")
-    except (Conflict, NotFound) as refused:
-        flash.add(response, rt, refused.message, kind="wrong")
+    except (Conflict, NotFound) as exc:
+        flash.add(response, rt, exc.message, kind="wrong")
     return response

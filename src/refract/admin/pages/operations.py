@@ -17,8 +17,8 @@ from refract.identity.dependencies import AdminCaller
 from refract.identity.responses import render_response
 from refract.jobs import queries as jobs
 from refract.jobs.models import JobStatus
-from refract.links.safety.models import BlockedDomain
 from refract.links.safety import blocked_domains as safety_blocked_domains
+from refract.links.safety.models import BlockedDomain
 from refract.web import flash
 from refract.web.dependencies import CursorParam, Rt, page_router
 from refract.web.health import HealthEndpoints
@@ -100,9 +100,9 @@ async def block_domain(
                 session, domain.strip(), reason=reason.strip(), by=actor.user.id, at=rt.clock.now()
             )
             name = row.domain
-    except Invalid as refused:
-        values, errors = {"domain": domain, "reason": reason}, {"domain": refused.message}
-        return await _render_blocked(request, actor, rt, status=refused.status, values=values, errors=errors)
+    except Invalid as exc:
+        values, errors = {"domain": domain, "reason": reason}, {"domain": exc.message}
+        return await _render_blocked(request, actor, rt, status=exc.status, values=values, errors=errors)
     response = RedirectResponse("/app/admin/blocked-domains", 303)
     flash.add(response, rt, f"{name} is blocked.", undo=f"/app/admin/blocked-domains/{name}/remove")
     return response
@@ -116,8 +116,8 @@ async def unblock_domain(domain: str, actor: AdminCaller, rt: Rt) -> Response:
         async with rt.db.write() as session:
             await safety_blocked_domains.unblock_domain(session, domain, by=actor.user.id, at=rt.clock.now())
         flash.add(response, rt, f"{domain[:100]} is allowed again.")
-    except NotFound as refused:
-        flash.add(response, rt, refused.message, kind="note")
+    except NotFound as exc:
+        flash.add(response, rt, exc.message, kind="note")
     return response
 
 

@@ -62,10 +62,10 @@ async def delete_person(
         async with rt.db.write() as session:
             to = (await get_user_by_email(session, heir)).id if links is LinkDisposition.REASSIGN and heir.strip() else None
             await service.delete_person(session, rt, actor.user, user_id, parts, links=links, heir_id=to)
-    except RefractError as refused:
-        if refused.status >= 500:
+    except RefractError as exc:
+        if exc.status >= 500:
             raise
-        return await _render_people(request, actor, rt, status=refused.status, problem=refused.message)
+        return await _render_people(request, actor, rt, status=exc.status, problem=exc.message)
     return RedirectResponse("/app/admin/people", 303)
 
 
@@ -81,10 +81,10 @@ async def set_quota(
             name = person.public_name
     except ValidationError:
         return await _render_people(request, actor, rt, status=422, problem="Give a day, and a whole number up to 1,000,000 or nothing.")
-    except RefractError as refused:
-        if refused.status >= 500:
+    except RefractError as exc:
+        if exc.status >= 500:
             raise
-        return await _render_people(request, actor, rt, status=refused.status, problem=refused.message)
+        return await _render_people(request, actor, rt, status=exc.status, problem=exc.message)
     response = RedirectResponse("/app/admin/people", 303)
     given = f"may ask the assistant {wish.limit} times" if wish.limit is not None else "has the plan’s limit again"
     flash.add(response, rt, f"{name or 'The person'} {given} on {wish.day}.")
@@ -100,10 +100,10 @@ async def change_person(
             await service.change_person(
                 session, rt, actor.user, user_id, _ACCOUNT_PATCHES[step].model_copy(update={"keep_links": keep_links})
             )
-    except RefractError as refused:
-        if refused.status >= 500:
+    except RefractError as exc:
+        if exc.status >= 500:
             raise
-        return await _render_people(request, actor, rt, status=refused.status, problem=refused.message)
+        return await _render_people(request, actor, rt, status=exc.status, problem=exc.message)
     return RedirectResponse("/app/admin/people", 303)
 
 

@@ -69,8 +69,8 @@ async def decide_report(
         async with rt.db.write() as session:
             done = await moderation.decide_report(session, rt, actor.user, report_id, action, domain.strip() or None)
         flash.add(response, rt, done.message, undo=done.undo)
-    except RefractError as refused:
-        if refused.status >= 500:
+    except RefractError as exc:
+        if exc.status >= 500:
             raise
-        flash.add(response, rt, refused.message, kind="wrong")
+        flash.add(response, rt, exc.message, kind="wrong")
     return response

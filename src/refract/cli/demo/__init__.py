@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from refract import migrations
-from refract.analytics.generator import Traffic, Visit, visits
 from refract.cli.common import load_command_settings
 from refract.cli.demo.items import fill_items
 from refract.cli.demo.links import DEFAULT_DAYS, fill_links
 from refract.cli.demo.lists import fill_lists
+from refract.cli.demo.traffic import Traffic, Visit, visits
 from refract.cli.options import DataDir
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.rollups.compaction import close_hours

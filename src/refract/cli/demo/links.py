@@ -51,7 +51,7 @@ SAMPLES = (
     SampleLink("offsite", "https://maps.example.com/place/lake-house?z=14", "Offsite at the lake house", "meetings", 5, 1),
     SampleLink("design", "https://design.example.com/files/system-v3", "Design system", "design", 7, 1, more=("figma",)),
     SampleLink("brand", "https://design.example.com/brand/logo-pack.zip", "Logo pack", "design,marketing", 2, 1),
-    SampleLink("launch", "https://www.example.com/blog/introducing-lists", "Launch post: lists", "marketing,launch", 61, 1, ("lists-launch",)),
+    SampleLink("launch", "https://www.example.com/blog/introducing-lists", "Launch: lists", "marketing,launch", 61, 1, ("lists-launch",)),
     SampleLink("newsletter", "https://news.example.com/issue/42?utm_source=short", "Newsletter 42", "marketing", 33, 1),
     SampleLink("talk", "https://speakers.example.com/2026/one-home", "Conference talk, slides", "marketing,launch", 18, 1),
     SampleLink("poster", "https://www.example.com/spring?utm_source=poster", "Spring poster", "marketing", 9, 1, then="expire"),
@@ -59,7 +59,7 @@ SAMPLES = (
     SampleLink("pricing", "https://www.example.com/pricing", "Pricing", "marketing", 26, 1, given=(("visibility", "public"),)),
     SampleLink("survey", "https://forms.example.com/f/annual-survey", "Annual survey", "people", 5, 2),
     SampleLink("interview", "https://people.example.com/hiring/kit", "Interview kit", "people,hiring", 3, 2),
-    SampleLink("jobs-board", "https://www.example.com/jobs", "Open positions", "hiring,marketing", 12, 2, given=(("visibility", "public"),)),
+    SampleLink("jobs-board", "https://www.example.com/jobs", "Open jobs", "hiring,marketing", 12, 2, given=(("visibility", "public"),)),
     SampleLink("budget", "https://sheets.example.com/d/2026-budget", "Budget 2026", "planning", 2, given=(("visibility", "secure"),)),
     SampleLink("okr", "https://docs.example.com/okr/{quarter=q2}", "Objectives by quarter", "planning", 5),
     SampleLink("retro", "https://board.example.com/retro/current", "Retrospective board", "meetings", 3),
@@ -75,7 +75,7 @@ SAMPLES = (
     SampleLink("press", "https://www.example.com/press/kit-2026.zip", "Press kit", "marketing,launch", 8, 1),
     SampleLink("demo-day", "https://meet.example.com/demo-day", "Demo day, every other Friday", "meetings", 4, 2),
     SampleLink("api", "https://docs.example.com/api/v1", "Public API", "platform", 10),
-    SampleLink("changelog", "https://www.example.com/changelog", "What is new", "marketing,platform", 15, given=(("visibility", "public"),)),
+    SampleLink("changelog", "https://www.example.com/changelog", "Changes", "marketing,platform", 15, given=(("visibility", "public"),)),
 )  # fmt: skip
 TAG_COLORS = {
     "planning": "#2F4BD6", "platform": "#11703F", "operations": "#B45309", "people": "#7C3AED", "meetings": "#0E7490", "design": "#DB2777",

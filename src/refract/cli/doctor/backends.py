@@ -46,10 +46,10 @@ async def check_database(settings: Settings) -> list[DoctorFinding]:
             found += [finding async for finding in _CHECKS_BY_DIALECT[db.dialect](connection, settings)]
             if state.problem is None:
                 found += [finding async for finding in _check_tables(connection, settings)]
-    except RefractError as error:
-        return [report_error("database", error.message, "")]
-    except Exception as error:  # noqa: BLE001 - whatever a driver says is what the operator must hear
-        reason = " ".join(str(error).split())[:200]
+    except RefractError as exc:
+        return [report_error("database", exc.message, "")]
+    except Exception as exc:  # noqa: BLE001 - whatever a driver says is what the operator must hear
+        reason = " ".join(str(exc).split())[:200]
         return [report_error("database", f"It cannot be used: {reason}.", "Start it, or correct REFRACT_DATABASE_URL.")]
     finally:
         await db.close()
@@ -211,9 +211,9 @@ async def check_redis(settings: Settings) -> list[DoctorFinding]:
         await redis.execute("PING", seconds=2.0)
         found = [report_ok("redis", f"It answers in {(time.perf_counter() - began) * 1000:.1f} ms.")]
         facts = _parse_redis_info(await redis.execute("INFO", seconds=2.0))
-    except RedisAway as error:
+    except RedisAway as exc:
         return [
-            report_warning("redis", error.message, "Start it, or correct REFRACT_REDIS_URL. Redirects, writes and clicks go on without it.")
+            report_warning("redis", exc.message, "Start it, or correct REFRACT_REDIS_URL. Redirects, writes and clicks go on without it.")
         ]
     finally:
         await redis.close()

@@ -21,8 +21,8 @@ from refract.library.export import LibraryExportFormat, stream_library
 from refract.library.imports import Bookmark, BookmarkRow, Kind, TagRow, open_rows
 from refract.library.imports.decisions import SeenRows
 from refract.library.imports.importer import BATCH_SIZE, add_import_rows, create_import, import_batch, preview_rows, stop_running_import
-from refract.library.imports.jobs import enqueue_abandoned_import_check
 from refract.library.imports.models import ImportRow, LibraryImport, RowOutcome
+from refract.library.imports.payloads import enqueue_abandoned_import_check
 from refract.library.imports.rollback import mark_rolling_back, roll_back_batch
 
 RowReport = tuple[str, RowOutcome, str | None, str]
@@ -92,10 +92,10 @@ def roll_back(
     """Remove every item that an import brought, and the tags that came with it alone."""
     try:
         number = parse_id(import_id)
-    except ValueError as wrong:
+    except ValueError as exc:
         raise BadValue(
             problem=f'"{make_excerpt(import_id, 80)}" is not the number of an import: refract import list shows them.'
-        ) from wrong
+        ) from exc
 
     async def run(rt: Runtime) -> int:
         owner = await get_acting_user(rt, user)

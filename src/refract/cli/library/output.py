@@ -27,8 +27,8 @@ STATUS_STYLES = {
 def parse_item_id(typed: str) -> int:
     try:
         return parse_id(typed)
-    except ValueError as wrong:
-        raise BadValue(problem=f'"{make_excerpt(typed, 80)}" is not the id of an item: refract library list shows them.') from wrong
+    except ValueError as exc:
+        raise BadValue(problem=f'"{make_excerpt(typed, 80)}" is not the id of an item: refract library list shows them.') from exc
 
 
 def print_items(items: Sequence[ItemOut]) -> None:

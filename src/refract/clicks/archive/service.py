@@ -248,8 +248,8 @@ async def _write_or_conflict(rt: Runtime) -> AsyncIterator[WriteSession]:
     try:
         async with rt.db.write() as session:
             yield session
-    except IntegrityError as taken:
-        raise ArchiveConflict from taken
+    except IntegrityError as exc:
+        raise ArchiveConflict from exc
 
 
 def _build_row(rt: Runtime, day: date, part: int, written: ParquetFile) -> ArchiveFile:

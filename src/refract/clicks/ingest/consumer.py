@@ -63,9 +63,9 @@ class StreamConsumer:
             except RedisAway:
                 self._group_created = False
                 await asyncio.sleep(RETRY_INTERVAL)
-            except Unavailable as error:
+            except Unavailable as exc:
                 self._positions.clear()
-                self._errors.report(error)
+                self._errors.report(exc)
                 await asyncio.sleep(RETRY_INTERVAL)
 
     async def run_once(self, block_ms: int = BLOCK_MS) -> int:

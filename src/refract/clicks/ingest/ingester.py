@@ -94,10 +94,10 @@ class Ingester:
     async def _run_once(self) -> float:
         try:
             await self.apply_all()
-        except Unavailable as error:
+        except Unavailable as exc:
             self._positions.clear()
             self._lag.set(self._rt.clock.monotonic() - self._caught_up_at)
-            self._errors.report(error)
+            self._errors.report(exc)
             return RETRY_INTERVAL
         self._errors.clear()
         return POLL_INTERVAL

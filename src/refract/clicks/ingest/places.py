@@ -68,9 +68,9 @@ class PlaceLookup:
         self._stamp = stamp
         try:
             self._locate = _load_file(self._path)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with a foreign file, clicks are counted all the same
+        except Exception as exc:  # noqa: BLE001 - whatever is wrong with a foreign file, clicks are counted all the same
             self._locate = _locate_nothing
-            self._log.warning("places_unknown", file=str(self._path), reason=type(error).__name__)
+            self._log.warning("places_unknown", file=str(self._path), reason=type(exc).__name__)
         else:
             self._log.info("places_known", file=str(self._path))
         return True

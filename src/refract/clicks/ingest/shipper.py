@@ -113,8 +113,8 @@ class SpoolShipper:
             if self._fallback is None:
                 return False
             await self._ingest_directly(self._fallback)
-        except Unavailable as error:
-            self._errors.report(error)
+        except Unavailable as exc:
+            self._errors.report(exc)
             await asyncio.sleep(RETRY_INTERVAL)
         return True
 
@@ -122,8 +122,8 @@ class SpoolShipper:
         try:
             await ingester.apply_all()
             await asyncio.sleep(POLL_INTERVAL)
-        except Unavailable as error:
-            self._errors.report(error)
+        except Unavailable as exc:
+            self._errors.report(exc)
             await asyncio.sleep(RETRY_INTERVAL)
 
     async def ship_all(self) -> int:

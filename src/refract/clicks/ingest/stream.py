@@ -93,8 +93,8 @@ async def create_group(redis: RedisClient) -> None:
     """Make the group; from the beginning, since nothing there is known to be stored."""
     try:
         await redis.execute("XGROUP", "CREATE", STREAM_KEY, CONSUMER_GROUP, "0", "MKSTREAM", seconds=STREAM_TIMEOUT)
-    except RedisAway as error:
-        if "BUSYGROUP" not in str(error):
+    except RedisAway as exc:
+        if "BUSYGROUP" not in str(exc):
             raise
 
 

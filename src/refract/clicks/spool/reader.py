@@ -270,8 +270,8 @@ def _parse_clicks(data: bytes, base: int, limit: int) -> tuple[list[Click], Brok
             got.append(click)
             if len(got) == limit:
                 break
-    except BrokenFrame as error:
-        return got, error
+    except BrokenFrame as exc:
+        return got, exc
     return got, None
 
 

@@ -67,8 +67,8 @@ class SpoolWriter:
         if self._error is None:
             try:
                 disk = os.statvfs(self.directory.parent)
-            except OSError as error:
-                return error.strerror
+            except OSError as exc:
+                return exc.strerror
             if disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES:
                 return os.strerror(errno.ENOSPC)
         return self.last_error
@@ -115,8 +115,8 @@ class SpoolWriter:
             # Written in full now, so that counting on a full disk overwrites and needs no new block.
             self._dropped_fd = _create_file(unborn / DROPPED_FILE, b"%020d\n" % self.dropped, os.O_TRUNC, keep_open=True)
             unborn.rename(self.directory)
-        except OSError as error:
-            self._error = error.errno
+        except OSError as exc:
+            self._error = exc.errno
             self.close()
             return False
         return self._open_next_segment()
@@ -140,8 +140,8 @@ class SpoolWriter:
             unborn.rename(path)
             if self._sync:
                 _sync_directory(self.directory)
-        except OSError as error:
-            self._error = error.errno
+        except OSError as exc:
+            self._error = exc.errno
             if fd >= 0:
                 os.close(fd)
             return False
@@ -155,8 +155,8 @@ class SpoolWriter:
         """One write, and when it comes back short, the file is cut after the last whole frame."""
         try:
             written = os.write(self._segment_fd, data)
-        except OSError as error:
-            self._error = error.errno
+        except OSError as exc:
+            self._error = exc.errno
             written = 0
         if written < len(data):
             return self._truncate_torn(frames, written)
@@ -169,8 +169,8 @@ class SpoolWriter:
         """A disk that refuses to flush does not undo the write: a reader may have seen it already."""
         try:
             os.fdatasync(self._segment_fd)
-        except OSError as error:
-            self._error = error.errno
+        except OSError as exc:
+            self._error = exc.errno
             self.unflushed += frames
 
     def _truncate_torn(self, frames: list[bytes], written: int) -> int:
@@ -180,9 +180,9 @@ class SpoolWriter:
             kept += 1
         try:
             os.ftruncate(self._segment_fd, self._segment_size + whole)
-        except OSError as error:
+        except OSError as exc:
             # Nothing may follow the torn bytes: this segment is given up as it stands.
-            self._error = error.errno
+            self._error = exc.errno
             os.close(self._segment_fd)
             self._segment_fd = -1
         self._segment_size += whole
@@ -204,8 +204,8 @@ class SpoolWriter:
         try:
             if self._dropped_fd >= 0 and os.pwrite(self._dropped_fd, line, 0) == len(line):
                 self._saved_dropped = self.dropped
-        except OSError as error:
-            self._error = error.errno
+        except OSError as exc:
+            self._error = exc.errno
 
 
 class ResponseTransport(Protocol):

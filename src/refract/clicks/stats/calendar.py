@@ -64,8 +64,8 @@ def parse_zone(name: str) -> ZoneInfo:
         raise unknown
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as wrong:
-        raise unknown from wrong
+    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
+        raise unknown from exc
 
 
 def parse_range(begin: datetime | date | None, end: datetime | date | None, zone: ZoneInfo, now: datetime) -> TimeRange:
@@ -139,8 +139,8 @@ def _parse_instant(given: datetime | date, zone: ZoneInfo) -> Fraction:
             found = Fraction((given - _EPOCH) // timedelta(microseconds=1), 1_000_000)
         else:
             found = Fraction(_get_midnight(given, zone))
-    except (OverflowError, ValueError) as wrong:
-        raise InvalidRange from wrong
+    except (OverflowError, ValueError) as exc:
+        raise InvalidRange from exc
     if not _MIN_INSTANT <= found <= _MAX_INSTANT:
         raise InvalidRange
     return found

@@ -81,7 +81,7 @@ async def build_link_figures(request: Request, rt: Runtime, actor: Caller, link:
         "rows": _build_rows(found.stats),
         "parts": found.breakdowns,
         "live": f"/api/v1/links/{link.id}/stats/live",
-        "export": f"/api/v1/links/{link.id}/stats/export?{urlencode({'from': _format_time(found.stats.begin), 'to': _format_time(found.stats.end)})}",
+        "export": f"/api/v1/links/{link.id}/stats/export?{_format_period(found.stats)}",
     }
 
 
@@ -121,6 +121,11 @@ def _build_rows(found: StatsResult) -> list[tuple[str, int, int, int]]:
     zone = parse_zone(found.time_zone)
     form = {Granularity.HOUR: "%-d %b, %H:%M", Granularity.MONTH: "%b %Y"}.get(found.granularity, "%-d %b %Y")
     return [(point.at.astimezone(zone).strftime(form), point.clicks, point.uniques, point.bots) for point in found.series]
+
+
+def _format_period(stats: StatsResult) -> str:
+    """Return the query string that asks for the same period."""
+    return urlencode({"from": _format_time(stats.begin), "to": _format_time(stats.end)})
 
 
 def _format_time(moment: datetime) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator, TypeAdapter, ValidationError, WithJsonSchema
 
-from refract.clicks.stats import Granularity
+from refract.clicks.stats.calendar import Granularity
 from refract.core.schemas import Id, OutputSchema, Timestamp
 
 _DATE_PATTERN = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -19,9 +19,9 @@ def parse_when(value: Any) -> datetime | date:
     text = str(value).strip()
     try:
         return date.fromisoformat(text) if _DATE_PATTERN.fullmatch(text) else _timestamp_adapter.validate_python(text)
-    except (ValueError, ValidationError) as wrong:
+    except (ValueError, ValidationError) as exc:
         problem = "Write a date such as 2030-01-31, or a moment with its offset such as 2030-01-31T12:00:00Z."
-        raise ValueError(problem) from wrong
+        raise ValueError(problem) from exc
 
 
 DateOrTime = Annotated[

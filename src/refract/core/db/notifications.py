@@ -26,8 +26,8 @@ async def listen_for_notifications(db: Database, channel: str, on_notification: 
             await _listen_once(db, channel, on_notification)
             pause = MIN_RETRY_SECONDS
             log.warning("listen_connection_lost", channel=channel)
-        except (SQLAlchemyError, OSError, TimeoutError, _get_driver_error(db)) as error:
-            log.warning("listen_failed", channel=channel, reason=str(error), again_in=pause)
+        except (SQLAlchemyError, OSError, TimeoutError, _get_driver_error(db)) as exc:
+            log.warning("listen_failed", channel=channel, reason=str(exc), again_in=pause)
         await asyncio.sleep(pause)
         pause = min(MAX_RETRY_SECONDS, pause * 2)
 

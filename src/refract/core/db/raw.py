@@ -57,18 +57,18 @@ class SqliteRawReader:
         while True:
             try:
                 return self._query(statement, values)
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            except sqlite3.OperationalError as exc:
+                if exc.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                     await self.close()
-                    raise StoreUnavailable from error
+                    raise StoreUnavailable from exc
                 if asyncio.get_running_loop().time() >= deadline:
-                    raise StoreBusy from error
-            except sqlite3.Error as error:
+                    raise StoreBusy from exc
+            except sqlite3.Error as exc:
                 await self.close()
-                if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                if getattr(exc, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                     self._db.is_damaged = True
-                    raise StoreDamaged from error
-                raise StoreUnavailable from error
+                    raise StoreDamaged from exc
+                raise StoreUnavailable from exc
             await asyncio.sleep(BUSY_RETRY_SECONDS)  # the log is being recovered: rare, and soon over
 
     def _query(self, statement: str, values: tuple[object, ...]) -> Sequence[RawRow]:
@@ -105,8 +105,8 @@ class _ServerRawReader:
                     self._drop_free()  # the server was restarted, perhaps: the next connection is a new one
             try:
                 return await self._query(await self._connect(), statement, values)
-            except self._errors as error:
-                raise StoreUnavailable from error
+            except self._errors as exc:
+                raise StoreUnavailable from exc
 
     async def _query(self, connection: Any, statement: str, values: tuple[object, ...]) -> Sequence[RawRow]:
         """Ask, and keep the connection for the next question; after an error, or cut short, it is in no state to be asked again."""

@@ -260,10 +260,10 @@ async def _shield(work: Coroutine[Any, Any, None]) -> None:
     while not task.done():
         try:
             await asyncio.shield(task)
-        except asyncio.CancelledError as error:
+        except asyncio.CancelledError as exc:
             if task.cancelled():
                 raise
-            cancelled = error
+            cancelled = exc
     task.result()
     if cancelled is not None:
         raise cancelled

@@ -65,8 +65,8 @@ def _run_task(named: dict[str, Any], body: bytes, answers: BinaryIO) -> bytes:
         result = _import_function(named["function"])(body, **named["arguments"])
         for piece in (result,) if isinstance(result, bytes) else result:
             answers.writelines(pack_response(CHUNK, piece[at : at + MAX_CHUNK_BYTES]) for at in range(0, len(piece), MAX_CHUNK_BYTES))
-    except TaskRefused as refused:
-        return pack_response(REFUSED, json.dumps({"code": refused.code, **refused.details}).encode()[:MAX_CHUNK_BYTES])
+    except TaskRefused as exc:
+        return pack_response(REFUSED, json.dumps({"code": exc.code, **exc.details}).encode()[:MAX_CHUNK_BYTES])
     except BrokenPipeError:
         raise
     except Exception as exc:  # noqa: BLE001 - whatever a page does to a parser is an answer

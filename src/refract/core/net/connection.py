@@ -53,8 +53,8 @@ async def open_connection(
             async with asyncio.timeout(limits.connect):
                 reader, writer = await _open_stream(guard, address, port, tls, host)
             break
-        except OSError as wrong:  # TimeoutError is one, and so is a certificate that does not fit
-            failure = wrong
+        except OSError as exc:  # TimeoutError is one, and so is a certificate that does not fit
+            failure = exc
     else:
         raise failure
     try:
@@ -103,8 +103,8 @@ class HttpExchange:
         while True:
             try:
                 event = self._http.next_event()
-            except h11.RemoteProtocolError as wrong:
-                raise self._translate_protocol_error(wrong) from wrong
+            except h11.RemoteProtocolError as exc:
+                raise self._translate_protocol_error(exc) from exc
             if event is not h11.NEED_DATA:
                 return event  # type: ignore[return-value]  # h11 types its sentinels as classes, which mypy cannot narrow
             await self._receive()

@@ -95,10 +95,10 @@ class PageFetcher:
         try:
             async with asyncio.timeout(budget):
                 return await self._follow_redirects(_parse_url(url), accept, truncate_at)
-        except TimeoutError as wrong:
-            raise TimedOut(url) from wrong
-        except OSError as wrong:
-            raise Unreachable(f"{url}: {wrong}") from wrong
+        except TimeoutError as exc:
+            raise TimedOut(url) from exc
+        except OSError as exc:
+            raise Unreachable(f"{url}: {exc}") from exc
 
     async def _follow_redirects(self, url: WebUrl, accept: tuple[str, ...], truncate_at: int | None) -> FetchedPage:
         for _ in range(self._limits.redirects + 1):
@@ -141,16 +141,16 @@ class PageFetcher:
 def _parse_url(text: str) -> WebUrl:
     try:
         return parse_web_url(text, limit=_MAX_URL_LENGTH)
-    except BadUrl as wrong:
-        raise RefusedAddress(f"{text[:200]}: {wrong}") from wrong
+    except BadUrl as exc:
+        raise RefusedAddress(f"{text[:200]}: {exc}") from exc
 
 
 def _resolve_reference(base: WebUrl, reference: str) -> WebUrl:
     """Where a redirect or a reference leads: through the same checks as any address, and never from https back to http."""
     try:
         url = _parse_url(URL(reference.strip(), base=base.href).href)
-    except ValueError as wrong:
-        raise RefusedAddress(f"{base.href} refers to {reference[:200]}") from wrong
+    except ValueError as exc:
+        raise RefusedAddress(f"{base.href} refers to {reference[:200]}") from exc
     if base.scheme == "https" and url.scheme == "http":
         raise RefusedAddress(f"{base.href} leads out of https")
     return url
@@ -244,5 +244,5 @@ class ResponseBody:
     def _inflate(gzip: "zlib._Decompress", piece: bytes, room: int) -> bytes:
         try:
             return gzip.decompress(piece, room)
-        except zlib.error as wrong:
-            raise BadAnswer(f"broken gzip: {wrong}") from wrong
+        except zlib.error as exc:
+            raise BadAnswer(f"broken gzip: {exc}") from exc

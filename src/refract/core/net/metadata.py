@@ -20,7 +20,7 @@ MAX_FETCHED_BYTES = 512 * 1024
 """Bytes of a page that are fetched for its head. Large sites have half a megabyte of script in theirs."""
 
 READ_METADATA_TASK = ExtractionTask(
-    "metadata", "refract.core.net.metadata:read_page", cpu_seconds=2, wall_seconds=20.0, max_output=64 * 1024
+    "metadata", "refract.core.net.metadata:extract_page_metadata", cpu_seconds=2, wall_seconds=20.0, max_output=64 * 1024
 )
 _BLANKS = re.compile(r"\s+")
 _JOINERS = "\u200c\u200d"  # invisible, but they make emoji and many scripts what they are

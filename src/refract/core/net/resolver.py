@@ -16,8 +16,8 @@ async def resolve_by_system(host: str) -> list[IpAddress]:
     """Ask the operating system, in the order in which it would try the answers."""
     try:
         answers = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except socket.gaierror as wrong:
-        raise Unreachable(f"{host}: {wrong.strerror}") from wrong
+    except socket.gaierror as exc:
+        raise Unreachable(f"{host}: {exc.strerror}") from exc
     return [ip_address(answer[4][0]) for answer in answers]
 
 

@@ -23,19 +23,19 @@ def load_settings(options: Mapping[str, str] | None = None, **given: object) -> 
     _check_environment()
     try:
         return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
-    except SettingsError as wrong:
-        raise ConfigurationError(problem=f"{wrong}:", remedy="write it as the list of settings says.") from wrong
-    except ValidationError as wrong:
-        first = wrong.errors()[0]
+    except SettingsError as exc:
+        raise ConfigurationError(problem=f"{exc}:", remedy="write it as the list of settings says.") from exc
+    except ValidationError as exc:
+        first = exc.errors()[0]
         name = "__".join(str(part) for part in first["loc"] if isinstance(part, str))
         message = first["msg"].removeprefix("Value error, ")
         if not name:
-            raise ConfigurationError(problem="These settings do not fit together:", remedy=f"{message}.") from wrong
+            raise ConfigurationError(problem="These settings do not fit together:", remedy=f"{message}.") from exc
         variable = f"REFRACT_{name.upper()}"
         if given.get(name) is not None:
             variable = (options or {}).get(name, f"--{name.replace('_', '-')}")
         shown = "" if _is_secret_setting(name) else f' is "{first.get("input")}", which does not fit'
-        raise ConfigurationError(problem=f"{variable}{shown or ' does not fit'}:", remedy=f"{message}.") from wrong
+        raise ConfigurationError(problem=f"{variable}{shown or ' does not fit'}:", remedy=f"{message}.") from exc
 
 
 def _check_environment() -> None:
@@ -57,9 +57,9 @@ def _check_file(name: str | None) -> None:
         return
     try:
         known = tomllib.loads(Path(name).read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
-        why = getattr(wrong, "strerror", None) or str(wrong)
-        raise ConfigurationError(problem=f"REFRACT_SETTINGS_FILE {name} cannot be read: {why}.", remedy="Write it as TOML.") from wrong
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        why = getattr(exc, "strerror", None) or str(exc)
+        raise ConfigurationError(problem=f"REFRACT_SETTINGS_FILE {name} cannot be read: {why}.", remedy="Write it as TOML.") from exc
     unknown = sorted(set(known) - set(Settings.model_fields))
     if unknown:
         raise ConfigurationError(problem=f'REFRACT_SETTINGS_FILE {name} names "{unknown[0]}".', remedy="There is no such setting.")
@@ -77,16 +77,16 @@ def prepare_data_dir(path: Path) -> Path:
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError
         _make_private(path)
-    except (FileExistsError, NotADirectoryError) as wrong:
+    except (FileExistsError, NotADirectoryError) as exc:
         raise ConfigurationError(
             problem=f"The data directory {path} is a file, or lies below one.",
             remedy="Name a directory with --data-dir or REFRACT_DATA_DIR.",
-        ) from wrong
-    except OSError as wrong:
+        ) from exc
+    except OSError as exc:
         raise ConfigurationError(
-            problem=f"The data directory {path} cannot be used ({wrong.strerror or 'no permission to read and write it'}).",
+            problem=f"The data directory {path} cannot be used ({exc.strerror or 'no permission to read and write it'}).",
             remedy="Give this user the right to write it, or name another with --data-dir or REFRACT_DATA_DIR.",
-        ) from wrong
+        ) from exc
     return path
 
 

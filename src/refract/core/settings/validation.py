@@ -20,9 +20,9 @@ def _parse_networks(value: object) -> object:
         return value
     try:
         return tuple(ipaddress.ip_network(part.strip()) for part in value.split(",") if part.strip())
-    except ValueError as wrong:
-        problem = f"{wrong}. Write networks such as 10.0.0.0/8, separated by commas"
-        raise ValueError(problem) from wrong
+    except ValueError as exc:
+        problem = f"{exc}. Write networks such as 10.0.0.0/8, separated by commas"
+        raise ValueError(problem) from exc
 
 
 def _parse_ports(value: object) -> object:

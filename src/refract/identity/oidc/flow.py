@@ -160,10 +160,10 @@ async def _redeem_code(rt: Runtime, provider: OidcProvider, discovery: Discovery
         form |= {"client_id": client, "client_secret": secret}
     try:
         told = await provider.request_json("POST", discovery.token_endpoint, data=form, **options)
-    except DocumentRefused as wrong:
-        if str(wrong).startswith("status 4"):
-            raise SignInFailed(why="the provider did not accept its own code, or our client.") from wrong
-        raise IssuerUnavailable(name=provider.issuer.display_name) from wrong
+    except DocumentRefused as exc:
+        if str(exc).startswith("status 4"):
+            raise SignInFailed(why="the provider did not accept its own code, or our client.") from exc
+        raise IssuerUnavailable(name=provider.issuer.display_name) from exc
     if not isinstance(told, dict) or not isinstance(told.get("id_token"), str):
         raise SignInFailed(why="the provider's answer is incomplete.")
     return told
@@ -179,8 +179,8 @@ async def _verify_identity(
         algorithm = token.check_algorithm(provider.issuer.algorithms)
         tokens.check_signature(token, await provider.find_signing_key(token, algorithm), algorithm)
         tokens.check_id_token(token, provider.issuer, rt.clock.now().timestamp(), nonce=nonce, access_token=access)
-    except tokens.TokenRefused as wrong:
-        raise SignInFailed(why="the provider's word about you could not be trusted.") from wrong
+    except tokens.TokenRefused as exc:
+        raise SignInFailed(why="the provider's word about you could not be trusted.") from exc
     if "email" in token.claims or access is None or discovery.userinfo_endpoint is None:
         return token.claims
     return token.claims | await _fetch_userinfo(provider, discovery.userinfo_endpoint, access, token.claims["sub"])

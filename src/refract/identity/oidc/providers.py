@@ -135,14 +135,14 @@ class OidcProvider:
                     body += piece
                     if len(body) > MAX_RESPONSE_BYTES:
                         raise DocumentRefused("the answer is too long")
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as wrong:
-            raise DocumentRefused(type(wrong).__name__) from wrong
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as exc:
+            raise DocumentRefused(type(exc).__name__) from exc
         if answer.status_code != 200:
             raise DocumentRefused(f"status {answer.status_code}")
         try:
             return json.loads(body)
-        except (ValueError, RecursionError) as wrong:
-            raise DocumentRefused("the answer is not JSON") from wrong
+        except (ValueError, RecursionError) as exc:
+            raise DocumentRefused("the answer is not JSON") from exc
 
     async def _refresh_quietly(self, known: ProviderMetadata) -> None:
         with contextlib.suppress(Unavailable):  # it was logged; what we know goes on
@@ -157,10 +157,10 @@ class OidcProvider:
                 raise IssuerUnavailable(name=self.issuer.display_name)
             try:
                 self._metadata = await self._fetch()
-            except DocumentRefused as wrong:
+            except DocumentRefused as exc:
                 self._retry_at = self._rt.clock.monotonic() + RETRY_INTERVAL
-                self._log.warning("issuer_not_answering", issuer=self.name, reason=str(wrong))
-                raise IssuerUnavailable(name=self.issuer.display_name) from wrong
+                self._log.warning("issuer_not_answering", issuer=self.name, reason=str(exc))
+                raise IssuerUnavailable(name=self.issuer.display_name) from exc
             await self._store(self._metadata)
             return self._metadata
 
@@ -192,16 +192,16 @@ class OidcProvider:
             async with self._rt.db.write() as session:
                 await session.execute(delete(IssuerDocuments).where(IssuerDocuments.issuer == row.issuer))
                 session.add(row)
-        except Unavailable as error:
-            self._log.warning("issuer_not_remembered", issuer=self.name, reason=error.message)
+        except Unavailable as exc:
+            self._log.warning("issuer_not_remembered", issuer=self.name, reason=exc.message)
 
 
 def _parse_discovery(told: Any, issuer: str) -> DiscoveryDocument:
     try:
         found = DiscoveryDocument.model_validate(told)
-    except ValidationError as wrong:
-        first = wrong.errors()[0]
-        raise DocumentRefused(f"discovery: {'.'.join(map(str, first['loc']))}: {first['msg']}") from wrong
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        raise DocumentRefused(f"discovery: {'.'.join(map(str, first['loc']))}: {first['msg']}") from exc
     if found.issuer != issuer:
         raise DocumentRefused(f'discovery names the issuer "{found.issuer[:200]}": write the setting exactly so')
     return found

@@ -99,8 +99,8 @@ def parse_token(text: str) -> UnverifiedToken:
 def _parse_object(part: bytes) -> Claims:
     try:
         value = json.loads(_decode_part(part).decode(), object_pairs_hook=_reject_duplicate_members, parse_constant=_reject_constant)
-    except (ValueError, RecursionError) as wrong:
-        raise TokenRefused("a part is not JSON") from wrong
+    except (ValueError, RecursionError) as exc:
+        raise TokenRefused("a part is not JSON") from exc
     if not isinstance(value, dict):
         raise TokenRefused("a part is not an object")
     return value
@@ -111,8 +111,8 @@ def _decode_part(part: bytes) -> bytes:
         raise TokenRefused("a part is not base64url")
     try:
         raw = base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4))
-    except (binascii.Error, ValueError) as wrong:
-        raise TokenRefused("a part is not base64url") from wrong
+    except (binascii.Error, ValueError) as exc:
+        raise TokenRefused("a part is not base64url") from exc
     if base64.urlsafe_b64encode(raw).rstrip(b"=") != part:
         raise TokenRefused("a part has a second spelling")
     return raw
@@ -166,8 +166,8 @@ def check_signature(token: UnverifiedToken, key: Mapping[str, Any], algorithm: s
         checking = jws.JWSRegistry(algorithms=[name]).get_alg(name)
         checking.check_key(loaded)
         good = checking.verify(signed, _decode_part(signature), loaded)
-    except (JoseError, ValueError, TypeError, KeyError) as wrong:
-        raise TokenRefused("the signature is not the issuer's") from wrong
+    except (JoseError, ValueError, TypeError, KeyError) as exc:
+        raise TokenRefused("the signature is not the issuer's") from exc
     if not good:
         raise TokenRefused("the signature is not the issuer's")
 

@@ -45,8 +45,8 @@ async def change_profile(request: Request, actor: AccountCaller, rt: Rt, form: A
     typed = {name: getattr(form, name).strip() or None for name in ("nickname", "bio", "avatar_url")}
     try:
         changes = ProfilePatch.model_validate({**typed, "preferences": preferences})
-    except ValidationError as wrong:
-        errors = {one.field.removeprefix("preferences."): one.message for one in list_field_errors(wrong.errors())}
+    except ValidationError as exc:
+        errors = {one.field.removeprefix("preferences."): one.message for one in list_field_errors(exc.errors())}
         return await _render_settings(request, actor, rt, status=422, profile={**typed, "preferences": preferences}, errors=errors)
     async with rt.db.write() as session:
         await users.change_profile(
@@ -83,10 +83,10 @@ async def delete_my_account(
     try:
         async with rt.db.write() as session:
             await delete_account(session, rt, AccountDeletion(actor.user), parts, by=actor.user)
-    except RefractError as refused:
-        if refused.status >= 500:
+    except RefractError as exc:
+        if exc.status >= 500:
             raise
-        return await _render_settings(request, actor, rt, status=refused.status, errors={"confirm": refused.message})
+        return await _render_settings(request, actor, rt, status=exc.status, errors={"confirm": exc.message})
     response = RedirectResponse("/", 303)
     clear_session_cookie(response, rt)
     return response
@@ -109,8 +109,8 @@ async def create_key(
     ends = None if days == "never" else rt.clock.now() + timedelta(days=int(days))
     try:
         new = KeyCreate.model_validate(typed | {"expires_at": ends})
-    except ValidationError as wrong:
-        errors = {str(one["loc"][0]): str(one["msg"]) for one in wrong.errors()}
+    except ValidationError as exc:
+        errors = {str(one["loc"][0]): str(one["msg"]) for one in exc.errors()}
         return await _render_settings(request, actor, rt, status=422, values=values, errors=errors)
     try:
         async with rt.db.write() as session:
@@ -118,8 +118,8 @@ async def create_key(
                 session, rt, actor.user, new.name, new.scopes, expires_at=new.expires_at, parent=actor.parent_key
             )
             await audit.record_event(session, rt, "key.created", actor=actor.user, target=row.key_prefix)
-    except RefractError as error:
-        return await _render_settings(request, actor, rt, status=error.status, values=values, errors={"scopes": error.message})
+    except RefractError as exc:
+        return await _render_settings(request, actor, rt, status=exc.status, values=values, errors={"scopes": exc.message})
     return await _render_settings(request, actor, rt, new_key={"name": row.name, "key": clear})
 
 

@@ -87,17 +87,16 @@ async def sign_in(token: str, request: Request, rt: Rt) -> Response:
 @router.get("/auth/oidc/{issuer_name}")
 async def start_provider_sign_in(issuer_name: str, request: Request, rt: Rt) -> Response:
     """Out to the provider. Asked by anybody, it changes nothing: only the answer to this browser's own question lets it in."""
-    from refract.identity.oidc import flow
-    from refract.identity.oidc import providers as oidc_providers  # noqa: PLC0415 - only where an issuer is configured
+    from refract.identity.oidc import flow, providers  # noqa: PLC0415 - only where an issuer is configured
 
     await rt.singleton(SignInLimit).charge(client_network(request, rt))
-    provider = rt.singleton(oidc_providers.OidcProviders).by_name.get(issuer_name)
+    provider = rt.singleton(providers.OidcProviders).by_name.get(issuer_name)
     if provider is None:
         raise IssuerNotFound
     try:
         address, attempt = await flow.begin_sign_in(rt, provider)
-    except IssuerUnavailable as away:
-        return _refuse_sign_in(request, away)
+    except IssuerUnavailable as exc:
+        return _refuse_sign_in(request, exc)
     response = RedirectResponse(address, 303)
     response.set_cookie(
         _attempt_name(rt), attempt, max_age=ATTEMPT_SECONDS, path="/", secure=rt.settings.https, httponly=True, samesite="lax"
@@ -116,12 +115,11 @@ async def finish_provider_sign_in(
     error: CallbackParam = None,
 ) -> Response:
     """Back from the provider: make or update the account, and begin a session with a new token."""
-    from refract.identity.oidc import flow
-    from refract.identity.oidc import providers as oidc_providers  # noqa: PLC0415 - only where an issuer is configured
+    from refract.identity.oidc import flow, providers  # noqa: PLC0415 - only where an issuer is configured
     from refract.identity.oidc.accounts import sync_account  # noqa: PLC0415 - the same
 
     await rt.singleton(SignInLimit).charge(client_network(request, rt))
-    provider = rt.singleton(oidc_providers.OidcProviders).by_name.get(issuer_name)
+    provider = rt.singleton(providers.OidcProviders).by_name.get(issuer_name)
     try:
         if provider is None:
             raise SignInFailed(why=flow.NOT_BEGUN_HERE)
@@ -131,9 +129,9 @@ async def finish_provider_sign_in(
                 raise SignInFailed(why=flow.NOT_BEGUN_HERE)
             user = await sync_account(session, rt, provider.issuer, came.claims)
             cookie = await _begin_session(session, rt, request, user, provider.name, sid=came.sid)
-    except (SignInFailed, AccountRefused, IssuerUnavailable) as refused:
-        request.app.state.key_usage.refused("", client_network_text(request, rt) or "")
-        return _refuse_sign_in(request, refused)
+    except (SignInFailed, AccountRefused, IssuerUnavailable) as exc:
+        request.app.state.key_usage.count_refusal("", client_network_text(request, rt) or "")
+        return _refuse_sign_in(request, exc)
     response = _redirect_signed_in(request, rt, cookie)
     response.delete_cookie(_attempt_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")
     return response
@@ -142,10 +140,10 @@ async def finish_provider_sign_in(
 @router.post("/auth/oidc/{issuer_name}/backchannel-logout")
 async def backchannel_logout(issuer_name: str, request: Request, rt: Rt, logout_token: Annotated[str, Form()] = "") -> Response:
     """A provider ends sessions of its own here (OpenID Connect Back-Channel Logout 1.0). Only refusals count against the limit."""
-    from refract.identity.oidc import flow as oidc_flow
-    from refract.identity.oidc import providers as oidc_providers  # noqa: PLC0415 - only where an issuer is configured
+    from refract.identity.oidc import flow as oidc_flow  # noqa: PLC0415 - only where an issuer is configured
+    from refract.identity.oidc import providers  # noqa: PLC0415 - the same
 
-    provider = rt.singleton(oidc_providers.OidcProviders).by_name.get(issuer_name)
+    provider = rt.singleton(providers.OidcProviders).by_name.get(issuer_name)
     if provider is None:
         raise IssuerNotFound
     headers = {"Cache-Control": "no-store"}
@@ -198,10 +196,9 @@ def _redirect_signed_in(request: Request, rt: Runtime, cookie: str) -> Response:
 async def _get_provider_sign_out_url(rt: Runtime, user: User) -> str | None:
     if not rt.settings.issuers:
         return None
-    from refract.identity.oidc import flow
-    from refract.identity.oidc import providers as oidc_providers  # noqa: PLC0415 - only where an issuer is configured
+    from refract.identity.oidc import flow, providers  # noqa: PLC0415 - only where an issuer is configured
 
-    provider = rt.singleton(oidc_providers.OidcProviders).find_by_issuer(user.issuer)
+    provider = rt.singleton(providers.OidcProviders).find_by_issuer(user.issuer)
     try:
         return flow.build_sign_out_url(rt, provider, (await provider.get_metadata()).discovery) if provider is not None else None
     except Unavailable:

@@ -13,8 +13,8 @@ from refract.identity.dependencies import ReadCaller
 from refract.library.dependencies import CALLER_ERRORS
 from refract.library.errors import ItemNotFound
 from refract.library.models import ItemStatus, ItemType, SavedPage
-from refract.library.queries.browse import LibraryFilter, count_facets, list_items
 from refract.library.queries import items as queries_items
+from refract.library.queries.browse import LibraryFilter, count_facets, list_items
 from refract.library.queries.serializers import serialize_items
 from refract.library.reader_view import build_reader_view
 from refract.library.schemas import ItemOut, ItemTagOut

@@ -54,8 +54,8 @@ async def capture_items(
 def _parse_item(text: str, shared: dict[str, Any]) -> ItemCreate | RefractError:
     try:
         return ItemCreate.model_validate({"text": text, **shared})
-    except ValidationError as wrong:
-        return ValidationFailed(errors=list_field_errors(wrong.errors()))
+    except ValidationError as exc:
+        return ValidationFailed(errors=list_field_errors(exc.errors()))
 
 
 def _build_row_error(row: RefractError) -> ItemRowError:

@@ -170,9 +170,9 @@ async def roll_back_import(
 async def export_library(
     actor: ReadCaller,
     rt: Rt,
-    format: Annotated[
+    format: Annotated[  # noqa: A002 - the query's own word
         LibraryExportFormat, Query(description="`json` holds everything; `html` is a bookmark file for every browser.")
-    ] = LibraryExportFormat.JSON,  # noqa: A002
+    ] = LibraryExportFormat.JSON,
 ) -> StreamingResponse:
     """My whole library as a file, which `POST /library/imports` reads again."""
     name = f"refract-library-{rt.clock.now():%Y-%m-%d}.{format}"

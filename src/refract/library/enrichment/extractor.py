@@ -43,8 +43,12 @@ def extract_page(html: str, url: str) -> ExtractedPage:
     tree = LexborHTMLParser(html)
     metas = dict(reversed(list(_iter_metas(tree))))  # the first of several wins
     stated = _find_json_ld(tree)
-    readable = sanitize_extracted_html(trafilatura.extract(html, url=url, output_format="html", include_comments=False, include_formatting=True,
-                                             include_links=True, include_tables=True) or "")  # fmt: skip
+    readable = sanitize_extracted_html(
+        trafilatura.extract(
+            html, url=url, output_format="html", include_comments=False, include_formatting=True, include_links=True, include_tables=True
+        )
+        or ""
+    )
     return ExtractedPage(
         url=url,
         canonical_url=_resolve_url(url, _find_canonical(tree) or metas.get("og:url")),

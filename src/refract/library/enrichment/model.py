@@ -63,22 +63,22 @@ class ModelClient:
             try:
                 async with asyncio.timeout(self._timeout):
                     answer = await self._describe_with_repair(build_messages(material, background))
-            except (TimeoutError, httpx.TimeoutException) as slow:
-                raise ModelFailed(EnrichmentNotice.MODEL_TOO_SLOW, type(slow).__name__) from slow
-            except (httpx.HTTPError, httpx.InvalidURL, OSError) as down:
-                raise ModelFailed(EnrichmentNotice.MODEL_UNAVAILABLE, f"{type(down).__name__}: {down}"[:300]) from down
+            except (TimeoutError, httpx.TimeoutException) as exc:
+                raise ModelFailed(EnrichmentNotice.MODEL_TOO_SLOW, type(exc).__name__) from exc
+            except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
+                raise ModelFailed(EnrichmentNotice.MODEL_UNAVAILABLE, f"{type(exc).__name__}: {exc}"[:300]) from exc
         return _build_proposal(answer, background)
 
     async def _describe_with_repair(self, asked: list[dict[str, str]]) -> ModelDescription:
         said = await self._complete(asked)
         try:
             return parse_response(said)
-        except ValueError as wrong:
-            why = _format_reason(wrong)
+        except ValueError as exc:
+            why = _format_reason(exc)
         try:
             return parse_response(await self._complete(build_repair_messages(asked, said, why)))
-        except ValueError as wrong:
-            raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, _format_reason(wrong)) from wrong
+        except ValueError as exc:
+            raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, _format_reason(exc)) from exc
 
     async def _complete(self, asked: list[dict[str, str]]) -> str:
         """One turn. An endpoint that does not know structured answers is asked without them from then on."""
@@ -111,8 +111,8 @@ class ModelClient:
 def _parse_content(body: bytes) -> str:
     try:
         said = json.loads(body)["choices"][0]["message"]["content"]
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as wrong:
-        raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "not a chat completion") from wrong
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as exc:
+        raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "not a chat completion") from exc
     if not isinstance(said, str):
         raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "no text in the answer")
     return said

@@ -13,7 +13,12 @@ from refract.library.enrichment.types import ExtractedPage
 
 FETCH_TIMEOUT = 10.0
 EXTRACT_ARTICLE_TASK = ExtractionTask(
-    "article", "refract.library.enrichment.extractor:read_article", cpu_seconds=10, wall_seconds=30.0, max_output=8 * 1024 * 1024, slow=True
+    "article",
+    "refract.library.enrichment.extractor:extract_article",
+    cpu_seconds=10,
+    wall_seconds=30.0,
+    max_output=8 * 1024 * 1024,
+    slow=True,
 )
 
 

@@ -46,8 +46,8 @@ def _check_tag(text: str) -> str:
         raise ValueError(problem)
     try:
         return check_personal(_check_plain(text))
-    except InvalidTag as wrong:
-        raise ValueError(wrong.message) from wrong
+    except InvalidTag as exc:
+        raise ValueError(exc.message) from exc
 
 
 PlainLine = Annotated[

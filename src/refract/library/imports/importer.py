@@ -10,9 +10,9 @@ from refract.core.db.bulk import insert_or_skip, insert_rows
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.ids import IdSource
 from refract.core.runtime import Runtime
-from refract.library.imports.rows import Bookmark, BookmarkRow, TagRow
 from refract.library.imports.decisions import RowDecision, SeenRows, classify_row, decide_rows, get_confirmed_at
 from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport, RowOutcome
+from refract.library.imports.rows import Bookmark, BookmarkRow, TagRow
 from refract.library.imports.saved_pages import build_page_row
 from refract.library.imports.stored_rows import StoredRow, from_stored_row, to_stored_row
 from refract.library.models import Enrichment, FieldSource, Item, ItemStatus, ItemTag, ItemType, SavedPage
@@ -100,7 +100,7 @@ async def preview_rows(
 async def _lock_import(session: WriteSession, import_id: int) -> LibraryImport | None:
     """The import, which nobody else goes on with until this transaction ends."""
     row = select(LibraryImport).where(LibraryImport.id == import_id).with_for_update().execution_options(populate_existing=True)
-    return cast("Import | None", await session.scalar(row))
+    return cast("LibraryImport | None", await session.scalar(row))
 
 
 async def _create_items(session: WriteSession, rt: Runtime, one: LibraryImport, rows: Mapping[int, BookmarkRow]) -> dict[int, RowDecision]:

@@ -16,11 +16,11 @@ from refract.core.runtime import Runtime
 from refract.identity import audit
 from refract.identity.models import User
 from refract.library.errors import ImportNotFound
-from refract.library.imports.formats import Kind
 from refract.library.imports.decisions import SeenRows, decide_rows
+from refract.library.imports.formats import Kind
 from refract.library.imports.importer import add_stored_rows, create_import
-from refract.library.imports.jobs import enqueue_import, enqueue_rollback
 from refract.library.imports.models import ImportRow, LibraryImport, RowOutcome
+from refract.library.imports.payloads import enqueue_import, enqueue_rollback
 from refract.library.imports.rollback import mark_rolling_back
 from refract.library.imports.upload import UploadedRows
 

@@ -14,9 +14,9 @@ from refract.core.extraction.pool import ExtractionPool
 from refract.core.extraction.tasks import ExtractionBusy, ExtractionError, ExtractionTask, TaskRefused
 from refract.core.runtime import Runtime
 from refract.core.text import make_excerpt
+from refract.library.imports.decisions import ClassifiedRow, classify_row
 from refract.library.imports.formats import Kind, open_rows
 from refract.library.imports.rows import BookmarkRow
-from refract.library.imports.decisions import ClassifiedRow, classify_row
 from refract.library.imports.stored_rows import StoredRow, to_stored_row
 from refract.library.models import ItemType
 from refract.library.recognition import RecognisedText
@@ -27,9 +27,14 @@ MAX_UPLOAD_ROWS = 100_000
 """Rows of a file over the web. Four megabytes of real bookmarks are thirty thousand."""
 
 STORE_ROWS_TASK = ExtractionTask(
-    "import", "refract.library.imports.upload:keep_rows", cpu_seconds=30, wall_seconds=120.0, max_output=128 * 1024 * 1024, slow=True
+    "import",
+    "refract.library.imports.upload:write_stored_rows",
+    cpu_seconds=30,
+    wall_seconds=120.0,
+    max_output=128 * 1024 * 1024,
+    slow=True,
 )
-CLASSIFY_ROWS_TASK = replace(STORE_ROWS_TASK, kind="import_trial", function="refract.library.imports.upload:weigh_rows")
+CLASSIFY_ROWS_TASK = replace(STORE_ROWS_TASK, kind="import_trial", function="refract.library.imports.upload:write_classified_rows")
 _CHUNK_BYTES = 64 * 1024
 
 

@@ -15,8 +15,8 @@ from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_response
 from refract.library import service
 from refract.library.models import ItemStatus, ItemType
-from refract.library.queries.browse import LibraryFilter, count_facets, list_items
 from refract.library.queries import items as queries_items
+from refract.library.queries.browse import LibraryFilter, count_facets, list_items
 from refract.library.queries.serializers import serialize_items
 from refract.library.recognition import split_paste
 from refract.library.schemas import ItemCreate
@@ -59,8 +59,8 @@ async def capture(
         async with rt.db.write() as session:
             for one in texts:
                 await service.capture_item(session, rt, actor.user, ItemCreate(text=one, enrich=not plain))
-    except (ValidationError, Invalid) as wrong:
-        message = wrong.message if isinstance(wrong, Invalid) else str(wrong.errors()[0]["msg"]).removeprefix("Value error, ")
+    except (ValidationError, Invalid) as exc:
+        message = exc.message if isinstance(exc, Invalid) else str(exc.errors()[0]["msg"]).removeprefix("Value error, ")
         return await _render_page(
             request, actor, rt, LibraryFilter(actor.user.id), None, status=422, values={"text": text}, errors={"text": message}
         )

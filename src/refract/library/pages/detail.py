@@ -50,11 +50,11 @@ async def change_item(
         changes = ItemPatch.model_validate({"title": title, "summary": summary, "tag_ids": [], "new_tags": names})
         async with lock_own_item(rt, actor, item_id) as held:
             await service.edit_item(held, changes)
-    except ValidationError as wrong:
-        errors = {str(one["loc"][0]): str(one["msg"]) for one in wrong.errors()}
+    except ValidationError as exc:
+        errors = {str(one["loc"][0]): str(one["msg"]) for one in exc.errors()}
         return await _render_item(request, actor, rt, item_id, status=422, values=typed, errors=errors)
-    except (Conflict, Invalid) as refused:
-        return await _render_item(request, actor, rt, item_id, status=refused.status, values=typed, errors={"tags": refused.message})
+    except (Conflict, Invalid) as exc:
+        return await _render_item(request, actor, rt, item_id, status=exc.status, values=typed, errors={"tags": exc.message})
     response = RedirectResponse(f"/app/library/{item_id}", 303)
     flash.add(response, rt, "Saved.", undo=f"/app/items/{item_id}/undo")
     return response

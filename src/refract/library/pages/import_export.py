@@ -56,8 +56,8 @@ async def import_bookmarks(
     try:
         wanted = Kind(kind) if kind in list(Kind) else Kind.AUTO
         content = await read_upload(rt, actor.user.id, await file.read(), wanted, preview=bool(try_out))
-    except UnreadableFile as refused:
-        return await _render_page(request, actor, rt, None, status=422, error=refused.message, kind=kind)
+    except UnreadableFile as exc:
+        return await _render_page(request, actor, rt, None, status=422, error=exc.message, kind=kind)
     if try_out:
         async with rt.db.read() as session:
             trial = await preview_file(session, actor.user.id, content, rt.clock.now(), only_left_out=True)
@@ -119,8 +119,8 @@ async def roll_back_import(import_id: Id, actor: WriteCaller, rt: Rt) -> Respons
     try:
         async with rt.db.write() as session:
             await start_rollback(session, rt, actor.user, import_id)
-    except Conflict as refused:
-        flash.add(response, rt, refused.message, kind="note")
+    except Conflict as exc:
+        flash.add(response, rt, exc.message, kind="note")
     return response
 
 

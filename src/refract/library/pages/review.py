@@ -57,10 +57,10 @@ async def decide_item(  # noqa: PLR0913, PLR0917 - each field of the form is one
     typed = {"title": title, "summary": summary, "tags": tags}
     try:
         said = await _apply_decision(rt, actor, item_id, act, typed, accept or [])
-    except ValidationError as wrong:
-        return await _render_review(request, actor, rt, str(item_id), status=422, values=typed, problem=str(wrong.errors()[0]["msg"]))
-    except (Conflict, Invalid) as refused:
-        return await _render_review(request, actor, rt, str(item_id), status=refused.status, values=typed, problem=refused.message)
+    except ValidationError as exc:
+        return await _render_review(request, actor, rt, str(item_id), status=422, values=typed, problem=str(exc.errors()[0]["msg"]))
+    except (Conflict, Invalid) as exc:
+        return await _render_review(request, actor, rt, str(item_id), status=exc.status, values=typed, problem=exc.message)
     response = RedirectResponse("/app/review", 303)
     flash.add(response, rt, said, undo=f"/app/items/{item_id}/undo" if act != "retry" else None)
     return response
@@ -88,9 +88,9 @@ async def undo_item(item_id: Id, actor: WriteCaller, rt: Rt) -> Response:
         async with lock_own_item(rt, actor, item_id) as held:
             await service.undo_item(held)
             waits, name = held.item.pending, held.item.title or held.item.text
-    except Conflict as refused:
+    except Conflict as exc:
         response = RedirectResponse(f"/app/library/{item_id}", 303)
-        flash.add(response, rt, refused.message, kind="note")
+        flash.add(response, rt, exc.message, kind="note")
         return response
     response = RedirectResponse(f"/app/review?item={item_id}" if waits else f"/app/library/{item_id}", 303)
     flash.add(response, rt, f"“{name[:80]}” is as it was.")

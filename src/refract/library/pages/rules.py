@@ -43,13 +43,13 @@ async def add_rule(
         async with rt.db.write() as session:
             added = await service.add_rule(session, rt, actor.user.id, wish)
             said = f"{added.pattern} is proposed as {', '.join(added.tags)} from now on."
-    except ValidationError as wrong:
-        named = {str(one["loc"][0]) for one in wrong.errors()}
+    except ValidationError as exc:
+        named = {str(one["loc"][0]) for one in exc.errors()}
         errors = {name: words for name, words in _FIELD_MESSAGES.items() if name in named}
         return await _render_page(request, actor, rt, status=422, values=typed, errors=errors)
-    except Invalid as refused:
-        field = "pattern" if isinstance(refused, InvalidRule) else "tags"
-        return await _render_page(request, actor, rt, status=422, values=typed, errors={field: refused.message})
+    except Invalid as exc:
+        field = "pattern" if isinstance(exc, InvalidRule) else "tags"
+        return await _render_page(request, actor, rt, status=422, values=typed, errors={field: exc.message})
     response = RedirectResponse(RULES_PATH, 303)
     flash.add(response, rt, said)
     return response

@@ -51,8 +51,8 @@ async def merge_my_tags(
         flash.add(response, rt, said, undo=f"{MY_TAGS_PATH}/{into}/undo")
     except (ValidationError, IndexError):
         flash.add(response, rt, "Tick the tags to merge, two or more.", kind="note")
-    except (Conflict, Invalid, NotFound) as refused:
-        flash.add(response, rt, refused.message, kind="wrong")
+    except (Conflict, Invalid, NotFound) as exc:
+        flash.add(response, rt, exc.message, kind="wrong")
     return response
 
 
@@ -66,8 +66,8 @@ async def change_my_tag(
             tag = await personal_tags.change_tag(session, actor.user.id, tag_id, name=name or None, color=color or None)
             await enqueue_reindex_tag(session, rt, actor.user.id, tag.id)
             said = f"Saved {tag.name}."
-    except (Conflict, Invalid) as refused:
-        return await _render_page(request, actor, rt, TagPageFilter(), status=refused.status, wrong=(str(tag_id), name, refused.message))
+    except (Conflict, Invalid) as exc:
+        return await _render_page(request, actor, rt, TagPageFilter(), status=exc.status, wrong=(str(tag_id), name, exc.message))
     response = RedirectResponse(MY_TAGS_PATH, 303)
     flash.add(response, rt, said)
     return response
@@ -94,8 +94,8 @@ async def undo_my_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
             changed = await tag_changes.undo_tag_change(session, actor.user.id, tag_id, rt.clock.now())
             await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
         flash.add(response, rt, "As it was.")
-    except Conflict as refused:
-        flash.add(response, rt, refused.message, kind="note")
+    except Conflict as exc:
+        flash.add(response, rt, exc.message, kind="note")
     return response
 
 

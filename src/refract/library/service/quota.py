@@ -133,6 +133,15 @@ def _build_entry(  # noqa: PLR0913 - the columns of a row
     rt: Runtime, kind: LedgerEntryKind, user_id: int, day: date, *, job_id: int, item_id: int, model: str, reason: str | None
 ) -> LedgerEntry:
     return LedgerEntry(
-        id=rt.ids.next_id(), user_id=user_id, day=day, kind=kind.value, action=LEDGER_ACTION, job_id=job_id, item_id=item_id, units=1, model=model,
-        reason=reason, created_at=rt.clock.now(),
-    )  # fmt: skip
+        id=rt.ids.next_id(),
+        user_id=user_id,
+        day=day,
+        kind=kind.value,
+        action=LEDGER_ACTION,
+        job_id=job_id,
+        item_id=item_id,
+        units=1,
+        model=model,
+        reason=reason,
+        created_at=rt.clock.now(),
+    )

@@ -11,9 +11,9 @@ from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.identity.dependencies import AdminCaller
 from refract.identity.errors import AdministratorsOnly
 from refract.links.dependencies import ASKING
+from refract.links.safety import blocked_domains
 from refract.links.safety.errors import DomainNotBlocked, InvalidDomain
 from refract.links.safety.models import BlockedDomain
-from refract.links.safety import blocked_domains
 from refract.web.dependencies import IdempotencyKeyHeader, Rt, api_router
 from refract.web.problems import problems
 

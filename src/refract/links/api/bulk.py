@@ -49,8 +49,8 @@ async def create_links(
             result = _build_result(rt, outcomes)  # in here: after a roll-back there is nothing left to report
             if body.dry_run:
                 raise _DryRunRollback(result)
-    except _DryRunRollback as dry:
-        return dry.result
+    except _DryRunRollback as exc:
+        return exc.result
     return result
 
 
@@ -66,8 +66,8 @@ async def _check(rt: Runtime, rows: list[dict[str, Any]]) -> dict[int, NewLink |
 def _parse_row(row: dict[str, Any]) -> LinkCreate | RefractError:
     try:
         return LinkCreate.model_validate(row)
-    except ValidationError as wrong:
-        return ValidationFailed(errors=list_field_errors(wrong.errors()))
+    except ValidationError as exc:
+        return ValidationFailed(errors=list_field_errors(exc.errors()))
 
 
 def _build_result(rt: Runtime, outcomes: dict[int, BulkOutcome]) -> BulkResult:

@@ -144,8 +144,12 @@ _LIFE = (*ASKING, LinkNotFound, NotYours, Stale, BadEtag, InvalidStateTransition
 
 @lifecycle_router.post("/disable", responses=problems(*_LIFE))
 async def disable_link(
-    link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None, idempotency_key: IdempotencyKeyHeader = None
-) -> LinkOut:  # noqa: ARG001 - read by the route class
+    link_id: Id,
+    actor: WriteCaller,
+    rt: Rt,
+    if_match: IfMatchHeader = None,
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route
+) -> LinkOut:
     """Stop a link: it answers 410 everywhere within a second."""
     async with rt.db.write() as session:
         held = await service.disable_link(session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match))
@@ -154,8 +158,12 @@ async def disable_link(
 
 @lifecycle_router.post("/enable", responses=problems(*_LIFE, OnlyAdministrators, RenewalNeeded))
 async def enable_link(
-    link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None, idempotency_key: IdempotencyKeyHeader = None
-) -> LinkOut:  # noqa: ARG001 - read by the route class
+    link_id: Id,
+    actor: WriteCaller,
+    rt: Rt,
+    if_match: IfMatchHeader = None,
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route
+) -> LinkOut:
     """Let a disabled link redirect again. What an administrator disabled, only an administrator enables."""
     async with rt.db.write() as session:
         held = await service.enable_link(session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match))

@@ -118,8 +118,12 @@ async def list_shares(link_id: Id, actor: ReadCaller, rt: Rt) -> ShareList:
 
 @router.post("/shares", status_code=201, responses=problems(*_PEOPLE, ShareExists))
 async def share_link(
-    link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt, idempotency_key: IdempotencyKeyHeader = None
-) -> LinkShareOut:  # noqa: ARG001 - read by the route class
+    link_id: Id,
+    person: PersonIn,
+    actor: WriteCaller,
+    rt: Rt,
+    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route
+) -> LinkShareOut:
     """Let somebody look at the link and its figures."""
     await rt.singleton(service.AddressLimit).charge_caller(who(actor))
     async with rt.db.write() as session:

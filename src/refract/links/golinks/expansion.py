@@ -52,8 +52,8 @@ def expand_template(
     """The `Location` for a request: ASCII, serialised, at the destination's own scheme, host and port."""
     try:
         return _expand_template(template, segments, query if forward_query else "")
-    except _ExpansionRefused as refused:
-        return ExpansionFailure(str(refused))
+    except _ExpansionRefused as exc:
+        return ExpansionFailure(str(exc))
     except UnicodeEncodeError:
         return ExpansionFailure("The path or the query is not valid text.")
 

@@ -40,8 +40,24 @@ _FORMAT_SIGNATURES: tuple[tuple[frozenset[str], LinkFileFormat], ...] = (
 )
 """Fields that give a system away; AUTO stands for our own."""
 
-_OWN_COLUMNS = frozenset({"id", "destination", "url", "name", "names", "tag", "tags", "title", "notes", "status", "visibility", "redirect_status",
-                   "forward_query", "expires_at"})  # fmt: skip
+_OWN_COLUMNS = frozenset(
+    {
+        "id",
+        "destination",
+        "url",
+        "name",
+        "names",
+        "tag",
+        "tags",
+        "title",
+        "notes",
+        "status",
+        "visibility",
+        "redirect_status",
+        "forward_query",
+        "expires_at",
+    }
+)
 _IGNORED_COLUMNS = frozenset({"code", "short_url", "created_at", "updated_at", "owners", "clicks", "bot_clicks", "total_clicks",
                           "last_clicked_at", "flagged", "flag_reason", "version"})  # fmt: skip
 """Columns of our own files that are not imported: they follow from others, or belong to the installation they come from."""

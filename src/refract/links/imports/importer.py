@@ -100,9 +100,9 @@ class LinkImporter:
                 continue
             try:
                 new[index] = row, LinkCreate.model_validate(row.given)
-            except ValidationError as wrong:
+            except ValidationError as exc:
                 done[index] = LinkImportResult(
-                    row, LinkImportOutcome.REFUSED, " ".join(f"{one.field}: {one.message}" for one in list_schema_errors(wrong))
+                    row, LinkImportOutcome.REFUSED, " ".join(f"{one.field}: {one.message}" for one in list_schema_errors(exc))
                 )
         answers = await check_links(self._rt, [given for _, given in new.values()])
         wants: dict[int, PlannedLink] = {}

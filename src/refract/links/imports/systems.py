@@ -139,8 +139,8 @@ def _apply_tags(link: LinkFields, tags: Iterable[Any]) -> None:
     for tag in tags:
         try:
             good.append(check_shared(plain_text(tag)))
-        except InvalidTag as wrong:
-            link.remarks.append(wrong.message.rstrip("."))
+        except InvalidTag as exc:
+            link.remarks.append(exc.message.rstrip("."))
     if len(good) > MAX_TAGS:
         link.remarks.append(f"only the first {MAX_TAGS} tags are kept")
     link.given["tags"] = good[:MAX_TAGS]
@@ -151,9 +151,9 @@ def _parse_id(value: Any) -> int | None:
         return None
     try:
         return parse_id(value)
-    except ValueError as wrong:
-        problem = f"id: {wrong}"
-        raise BadRecord(problem) from wrong
+    except ValueError as exc:
+        problem = f"id: {exc}"
+        raise BadRecord(problem) from exc
 
 
 def _parse_integer(text: str, name: str) -> int:
@@ -181,9 +181,9 @@ def _split_values(text: str) -> list[str]:
 def _parse_path(address: Any) -> str:
     try:
         return unquote(urlsplit(plain_text(address).strip()).path).strip("/")
-    except ValueError as wrong:
+    except ValueError as exc:
         problem = f'"{plain_text(address)[:60]}" is not a short URL.'
-        raise BadRecord(problem) from wrong
+        raise BadRecord(problem) from exc
 
 
 def _last_segment(address: Any) -> str:

@@ -68,8 +68,8 @@ async def take_step(link_id: Id, step: str, request: Request, actor: WriteCaller
         async with rt.db.write() as session:
             held = await STEPS[step](session, space, actor, link_id, rt)
             name = f"/{held.names[0]}" if held.names else "The link"
-    except Conflict as refused:
-        return await render_link(request, actor, rt, link_id, status=409, errors={"step": refused.message})
+    except Conflict as exc:
+        return await render_link(request, actor, rt, link_id, status=409, errors={"step": exc.message})
     undo = f"/app/links/{link_id}/undo" if step in ("disable", "delete") else None
     flash.add(response, rt, SAYS[step].format(name), undo=undo)
     return response

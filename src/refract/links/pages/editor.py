@@ -77,8 +77,8 @@ def preview_expansion(destination: str, path: str, name: str) -> dict[str, Any]:
     """Where it leads, or why nowhere; and how the link is written when it has gaps."""
     try:
         template = parse_template(destination)
-    except BadUrl as wrong:
-        return {"leads_to": None, "problem": str(wrong) if destination.strip() else "", "usage": None, "path": path, "name": name}
+    except BadUrl as exc:
+        return {"leads_to": None, "problem": str(exc) if destination.strip() else "", "usage": None, "path": path, "name": name}
     found = expand_template(template, split_extra_path(path.strip().lstrip("/")))
     usage = template.format_usage(name) if template.placeholders else None
     problem = found.reason if isinstance(found, ExpansionFailure) else None
@@ -104,12 +104,12 @@ async def change_link(link_id: Id, request: Request, actor: WriteCaller, rt: Rt,
         async with rt.db.write() as session:
             held = await service.edit_link(session, space, who(actor), link_id, changes, vetted)
             card = await queries.load_card(session, held.link)
-    except ValidationError as wrong:
-        return await _rerender_form(request, actor, rt, link_id, 422, values, map_errors(wrong))
-    except RefractError as refused:
-        if refused.status in (401, 403, 404) or refused.status >= 500:
+    except ValidationError as exc:
+        return await _rerender_form(request, actor, rt, link_id, 422, values, map_errors(exc))
+    except RefractError as exc:
+        if exc.status in (401, 403, 404) or exc.status >= 500:
             raise
-        return await _rerender_form(request, actor, rt, link_id, refused.status, values, map_errors(refused))
+        return await _rerender_form(request, actor, rt, link_id, exc.status, values, map_errors(exc))
     response = RedirectResponse(f"/app/links/{link_id}", 303)
     flash.add(response, rt, f"Saved /{card.names[0] if card.names else 'the link'}.", undo=f"/app/links/{link_id}/undo")
     return response

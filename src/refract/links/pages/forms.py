@@ -80,12 +80,12 @@ async def create_from_form(rt: Runtime, actor: Caller, values: Mapping[str, str]
         checked = await service.check_link(rt, new)
         async with rt.db.write() as session:
             return await service.create_link(session, rt, actor.user, checked), {}
-    except ValidationError as wrong:
-        return None, map_errors(wrong)
-    except RefractError as refused:
-        if refused.status >= 500:
+    except ValidationError as exc:
+        return None, map_errors(exc)
+    except RefractError as exc:
+        if exc.status >= 500:
             raise
-        return None, map_errors(refused)
+        return None, map_errors(exc)
 
 
 async def shorten_url(rt: Runtime, actor: Caller, destination: str, name: str = "") -> tuple[int | None, dict[str, str]]:

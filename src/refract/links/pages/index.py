@@ -177,8 +177,8 @@ async def _apply_action(
                 _past, step = ACTS[act]
                 await step(session, rt, space, actor, one)
             done.append(one)
-        except (Conflict, Forbidden, Invalid, NotFound) as problem:
-            refused.append(problem.message)
+        except (Conflict, Forbidden, Invalid, NotFound) as exc:
+            refused.append(exc.message)
     return done, refused
 
 

@@ -48,10 +48,10 @@ async def accept_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> Re
     try:
         async with rt.db.write() as session:
             held = await service.accept_invitation(session, actor.user.id, invitation_id, rt.clock.now())
-    except (Conflict, NotFound) as refused:
-        if isinstance(refused, NotFound):
+    except (Conflict, NotFound) as exc:
+        if isinstance(exc, NotFound):
             raise
-        return _redirect_with_message(rt, refused.message, kind="wrong")
+        return _redirect_with_message(rt, exc.message, kind="wrong")
     name = f"/{held.names[0]}" if held.names else "this link"
     return _redirect_with_message(rt, f"You own {name} now.", to=f"/app/links/{held.link.id}")
 

@@ -172,10 +172,10 @@ async def _run_and_respond(  # noqa: PLR0913 - what was to be done, and all that
         said = await work
     except ValidationError:
         return await render_link(request, actor, rt, link_id, status=422, values=typed, errors={field: "Write a whole email address."})
-    except (Conflict, Forbidden, Invalid, NotFound) as refused:
-        if isinstance(refused, LinkNotFound | Forbidden):  # it concerns the link, not what was typed about it
+    except (Conflict, Forbidden, Invalid, NotFound) as exc:
+        if isinstance(exc, LinkNotFound | Forbidden):  # it concerns the link, not what was typed about it
             raise
-        return await render_link(request, actor, rt, link_id, status=refused.status, values=typed, errors={field: refused.message})
+        return await render_link(request, actor, rt, link_id, status=exc.status, values=typed, errors={field: exc.message})
     response = RedirectResponse(then or f"/app/links/{link_id}", 303)
     flash.add(response, rt, said, undo=undo)
     return response

@@ -41,8 +41,8 @@ async def change_tag(
             if tag is None or tag.scope != TagScope.SHARED:
                 raise TagNotFound
             await service.change_shared_tag(session, tag, by=actor.user.id, at=rt.clock.now(), name=name or None, color=color or None)
-    except (Conflict, Invalid) as refused:
-        return await _render_page(request, actor, rt, TagPageFilter(), status=refused.status, wrong=(str(tag_id), name, refused.message))
+    except (Conflict, Invalid) as exc:
+        return await _render_page(request, actor, rt, TagPageFilter(), status=exc.status, wrong=(str(tag_id), name, exc.message))
     response = RedirectResponse(PATH, 303)
     flash.add(response, rt, f"Saved {name}." if name else "Saved.")
     return response

@@ -90,11 +90,11 @@ class BlocklistFile:
         try:
             self._file_signature = _read_signature(path)
             self._set_domains(_read_file(path))
-        except OSError as wrong:
+        except OSError as exc:
             raise ConfigurationError(
-                problem=f"The block list {path} cannot be read ({wrong.strerror or 'it is not a file'}).",
+                problem=f"The block list {path} cannot be read ({exc.strerror or 'it is not a file'}).",
                 remedy="Put it there, or take REFRACT_BLOCKLIST_PATH away.",
-            ) from wrong
+            ) from exc
 
     def __len__(self) -> int:
         return len(self._domains.names)
@@ -109,9 +109,9 @@ class BlocklistFile:
                 domains = await asyncio.to_thread(_read_file, self._path)
                 self._file_signature = now
                 self._set_domains(domains)
-        except OSError as wrong:
+        except OSError as exc:
             if self._file_signature is not None:
-                self._log.warning("the block list cannot be read; the last one holds", path=str(self._path), reason=wrong.strerror)
+                self._log.warning("the block list cannot be read; the last one holds", path=str(self._path), reason=exc.strerror)
             self._file_signature = None
         return self._domains
 

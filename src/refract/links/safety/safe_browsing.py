@@ -93,9 +93,9 @@ class SafeBrowsingClient:
             return {}
         try:
             threats = _parse_threats(await self._request_matches(hrefs))
-        except CheckFailed as failed:
+        except CheckFailed as exc:
             self._breaker.record_failure()
-            self._log.warning("addresses could not be checked", count=len(hrefs), reason=str(failed), resting=self._breaker.is_open)
+            self._log.warning("addresses could not be checked", count=len(hrefs), reason=str(exc), resting=self._breaker.is_open)
             return {}
         self._breaker.record_success()
         return {href: UrlFinding(UrlVerdict.BAD, threats[href]) if href in threats else UrlFinding(UrlVerdict.SAFE) for href in hrefs}
@@ -116,28 +116,28 @@ class SafeBrowsingClient:
         try:
             async with asyncio.timeout(self._timeout):
                 answer = await self._client.post(self._url, json=question, headers={"X-Goog-Api-Key": key})
-        except TimeoutError as wrong:
+        except TimeoutError as exc:
             problem = f"no answer within {self._timeout:g} seconds"
-            raise CheckFailed(problem) from wrong
-        except httpx.HTTPError as wrong:
-            raise CheckFailed(type(wrong).__name__) from wrong
+            raise CheckFailed(problem) from exc
+        except httpx.HTTPError as exc:
+            raise CheckFailed(type(exc).__name__) from exc
         if answer.status_code != 200:
             problem = f"the service answered {answer.status_code}"
             raise CheckFailed(problem)
         try:
             return answer.json()
-        except ValueError as wrong:
+        except ValueError as exc:
             problem = "the answer is not JSON"
-            raise CheckFailed(problem) from wrong
+            raise CheckFailed(problem) from exc
 
 
 def _parse_threats(answer: Any) -> dict[str, str]:
     """The dangerous addresses of an answer, each with the service's word for the danger."""
     try:
         return {_normalise_url(match["threat"]["url"]): str(match["threatType"]) for match in answer.get("matches", [])}
-    except (AttributeError, KeyError, TypeError) as wrong:
+    except (AttributeError, KeyError, TypeError) as exc:
         problem = "the answer has another shape"
-        raise CheckFailed(problem) from wrong
+        raise CheckFailed(problem) from exc
 
 
 def _normalise_url(url: Any) -> str:

@@ -128,8 +128,8 @@ class DestinationChecker:
     def _parse_destination(self, typed: str) -> CheckedDestination | RefractError:
         try:
             template = parse_template(typed)
-        except BadUrl as wrong:
-            return InvalidUrl(reason=str(wrong))
+        except BadUrl as exc:
+            return InvalidUrl(reason=str(exc))
         if self._own_addresses.matches(template):
             return LinkLoop(host=template.host)
         reason = FlagReason.LOOKALIKE if is_lookalike(template.host) else None

@@ -170,13 +170,30 @@ def _build_draft(number: int, code: str | None, new: NewLink, owner: User, tags_
     for name in given.names:
         by_key.setdefault(name_key(name), name)
     row = {
-        "id": number, "destination": vetted.as_typed, "href": vetted.href, "href_digest": digest(vetted.href), "destination_host": vetted.host,
-        "has_placeholders": vetted.template is not None, "title": given.title, "notes": given.notes,
-        "redirect_status": given.redirect_status, "visibility": visibility, "audience": audience, "random_code": code,
-        "forward_query": given.forward_query, "status": state.value, "disabled_by_admin": False,
-        "flagged": vetted.flagged, "flag_reason": vetted.flag_reason, "checked_at": None if vetted.unchecked else made,
-        "expires_at": given.expires_at, "created_at": made, "updated_at": made, "deleted_at": None, "version": 1,
-    }  # fmt: skip
+        "id": number,
+        "destination": vetted.as_typed,
+        "href": vetted.href,
+        "href_digest": digest(vetted.href),
+        "destination_host": vetted.host,
+        "has_placeholders": vetted.template is not None,
+        "title": given.title,
+        "notes": given.notes,
+        "redirect_status": given.redirect_status,
+        "visibility": visibility,
+        "audience": audience,
+        "random_code": code,
+        "forward_query": given.forward_query,
+        "status": state.value,
+        "disabled_by_admin": False,
+        "flagged": vetted.flagged,
+        "flag_reason": vetted.flag_reason,
+        "checked_at": None if vetted.unchecked else made,
+        "expires_at": given.expires_at,
+        "created_at": made,
+        "updated_at": made,
+        "deleted_at": None,
+        "version": 1,
+    }
     link = build_loaded_instance(Link, {**row, "on_hold": False})
     row["search_text"] = link.__dict__["search_text"] = history.build_search_text(link, list(by_key.values()))
     facts = OwnerDetails(owner.id, owner.public_name, owner.email, primary=True, added_at=made)

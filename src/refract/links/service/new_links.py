@@ -18,7 +18,12 @@ from refract.links.schemas import LinkCreate
 from refract.names.grammar import name_key
 from refract.tags.grammar import slugify
 
-_SAID = {"redirect_status": "redirect_status", "visibility": "seen_as", "forward_query": "forward_query", "expires_at": "expires_at"}
+_SAID = {
+    "redirect_status": "redirect_status",
+    "visibility": "effective_visibility",
+    "forward_query": "forward_query",
+    "expires_at": "expires_at",
+}
 """Fields of a request that a link must have, and what they are called on the link."""
 
 

@@ -54,8 +54,8 @@ async def change_list(
         changes = ListPatch.model_validate(typed)
         async with rt.db.write() as session:
             await service.edit_list(session, client.caller, list_id, changes, rt.clock.now())
-    except (ValidationError, RefractError) as wrong:
-        return await rerender_list(request, client, rt, list_id, wrong, "title", typed)
+    except (ValidationError, RefractError) as exc:
+        return await rerender_list(request, client, rt, list_id, exc, "title", typed)
     return redirect_to_list(list_id)
 
 
@@ -66,8 +66,8 @@ async def choose_list_name(
     try:
         async with rt.db.write() as session:
             await choose_name(session, rt, space, client, list_id, slug.strip() or None)
-    except RefractError as wrong:
-        return await rerender_list(request, client, rt, list_id, wrong, "slug", {"slug": slug})
+    except RefractError as exc:
+        return await rerender_list(request, client, rt, list_id, exc, "slug", {"slug": slug})
     return redirect_to_list(list_id, "publish")
 
 
@@ -82,8 +82,8 @@ async def publish_list(list_id: Id, request: Request, client: WriteListClient, r
             await publish_draft(session, rt, space, client, list_id)
     except PublishingNeedsAccount:
         return return_path.redirect_to_sign_in(rt, f"/app/lists/{list_id}#publish")
-    except RefractError as wrong:
-        return await rerender_list(request, client, rt, list_id, wrong, "slug", {"slug": slug})
+    except RefractError as exc:
+        return await rerender_list(request, client, rt, list_id, exc, "slug", {"slug": slug})
     return redirect_to_list(list_id)
 
 
@@ -92,8 +92,8 @@ async def create_list_edition(list_id: Id, request: Request, client: WriteListCl
     try:
         async with rt.db.write() as session:
             draft, _ = await begin_edition(session, rt, space, client, list_id)
-    except RefractError as wrong:
-        return await rerender_list(request, client, rt, list_id, wrong, "step", {})
+    except RefractError as exc:
+        return await rerender_list(request, client, rt, list_id, exc, "step", {})
     return redirect_to_list(draft.id)
 
 
@@ -114,9 +114,9 @@ async def undo_list_deletion(list_id: Id, client: WriteListClient, rt: Rt, space
     try:
         async with rt.db.write() as session:
             await service.undo_delete(session, space, client.caller, list_id)
-    except Conflict as refused:
+    except Conflict as exc:
         response: Response = RedirectResponse("/app/lists", 303)
-        flash.add(response, rt, refused.message, kind="wrong")
+        flash.add(response, rt, exc.message, kind="wrong")
         return response
     response = redirect_to_list(list_id)
     flash.add(response, rt, "The list is back.")
@@ -131,6 +131,6 @@ async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space:
         async with rt.db.write() as session:
             found = await service.release_name(session, space, client.caller, list_id)
             flash.add(response, rt, f"The name /{found.slug} is free.")
-    except Conflict as refused:
-        flash.add(response, rt, refused.message, kind="wrong")
+    except Conflict as exc:
+        flash.add(response, rt, exc.message, kind="wrong")
     return response

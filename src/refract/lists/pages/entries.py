@@ -62,8 +62,8 @@ async def add_entries(list_id: Id, request: Request, client: WriteListClient, rt
         found = await addresses.check_addresses(rt, typed)
         async with rt.db.write() as session:
             result = await add_entry_batch(session, rt, space, client, list_id, found)
-    except RefractError as wrong:
-        return await rerender_list(request, client, rt, list_id, wrong, "urls", {"urls": urls})
+    except RefractError as exc:
+        return await rerender_list(request, client, rt, list_id, exc, "urls", {"urls": urls})
     if result.failed:
         return await render_list(request, client, rt, list_id, status=422, **collect_rejected(typed, result))
     response = redirect_to_list(list_id, "add")
@@ -82,8 +82,8 @@ async def change_entry(  # noqa: PLR0913, PLR0917 - each field of the form is on
     try:
         async with rt.db.write() as session:
             await service.edit_entry(session, client.caller, list_id, entry_id, EntryPatch.model_validate(given), rt.clock.now())
-    except (ValidationError, RefractError) as wrong:
-        return await rerender_list(request, client, rt, list_id, wrong, "entries", {})
+    except (ValidationError, RefractError) as exc:
+        return await rerender_list(request, client, rt, list_id, exc, "entries", {})
     return redirect_to_list(list_id, f"entry-{entry_id}")
 
 
@@ -96,8 +96,8 @@ async def move_entry(list_id: Id, entry_id: Id, step: str, request: Request, cli
                 await service.remove_entry(session, client.caller, list_id, entry_id, rt.clock.now())
             else:
                 await service.move_entry(session, client.caller, list_id, entry_id, {"up": -1, "down": 1}.get(step, 0), rt.clock.now())
-    except RefractError as wrong:
-        return await rerender_list(request, client, rt, list_id, wrong, "entries", {})
+    except RefractError as exc:
+        return await rerender_list(request, client, rt, list_id, exc, "entries", {})
     return redirect_to_list(list_id, "entries" if step == "remove" else f"entry-{entry_id}")
 
 

@@ -88,10 +88,10 @@ async def create_list(
         async with rt.db.write() as session:
             made = await start_list(session, rt, space, client, new)
             result = await add_entry_batch(session, rt, space, client, made.id, found)
-    except (ValidationError, RefractError) as wrong:
+    except (ValidationError, RefractError) as exc:
         values = {"title": title, "urls": urls}
         return await _render_lists(
-            request, client, rt, status=get_error_status(wrong), errors=get_field_errors(wrong, "urls"), values=values
+            request, client, rt, status=get_error_status(exc), errors=get_field_errors(exc, "urls"), values=values
         )
     if result.failed:
         return await render_list(request, client, rt, made.id, status=422, **collect_rejected(typed, result))

@@ -47,8 +47,8 @@ async def add_to_list(  # noqa: PLR0913, PLR0917 - each field of the form is one
     """Add it at the end of the chosen draft; without a choice a new one is started."""
     try:
         list_id = await _add_address(rt, space, client, url, to, title)
-    except (Conflict, Invalid, NotFound) as refused:
-        return await _render_picker(request, actor, rt, url, status=refused.status, problem=refused.message, chosen=to, title=title)
+    except (Conflict, Invalid, NotFound) as exc:
+        return await _render_picker(request, actor, rt, url, status=exc.status, problem=exc.message, chosen=to, title=title)
     response = RedirectResponse(f"/app/lists/{list_id}", 303)
     flash.add(response, rt, "Added to the list.")
     return response

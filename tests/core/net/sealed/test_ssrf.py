@@ -59,9 +59,9 @@ async def test_nothing_inside_is_ever_connected_to(net: Internet, connects: list
             await way(fetcher, net, line)
         except RefusedAddress:
             continue
-        except FetchError as ended:
+        except FetchError as exc:
             if line.verdict == "refused" and not _is_a_relative_path(way, line):
-                not_refused.append((line, ended.detail))
+                not_refused.append((line, exc.detail))
         else:
             not_refused.append((line, "fetched"))
 

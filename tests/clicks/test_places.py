@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from refract.clicks.countries import COUNTRY_NAMES, get_country_name
 from refract.clicks.ingest.places import REFRESH_INTERVAL, UNKNOWN_PLACE, GeoPlace, PlaceLookup
 from refract.core.clock import ManualClock
-from tests.analytics.mmdb import write_mmdb
+from tests.clicks.mmdb import write_mmdb
 
 BERLIN = b"\x51\x02\x45"  # 81.2.69.0
 NESTED = {

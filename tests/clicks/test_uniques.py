@@ -120,7 +120,7 @@ async def test_processes_and_restarts_change_nothing(rt: Runtime, clock: ManualC
 async def test_ingesters_at_the_same_time_lose_nobody(
     rt: Runtime, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("refract.clicks.ingest.ingester.BATCH", 20)
+    monkeypatch.setattr("refract.clicks.ingest.ingester.BATCH_SIZE", 20)
     day = start_of(DAY, to_seconds(clock.now()))
     ada, links = await plant(rt, 3)
     for number in range(4):

@@ -21,8 +21,8 @@ from refract.core.db.bulk import insert_rows
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from tests import make
-from tests.analytics.archiving import TABLE, event
-from tests.analytics.counting import click, stored
+from tests.clicks.archiving import TABLE, event
+from tests.clicks.counting import click, stored
 from tests.client import by_key, on_sqlite
 
 BEGIN = datetime(2026, 5, 10, tzinfo=UTC)
@@ -78,8 +78,8 @@ def told(rows: list[dict[str, Any]]) -> list[str]:
 
 async def test_old_and_new_clicks_each_once_in_order(asker: Asker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Some days are archived, one has a late click beside its file, the last week is in the database."""
-    monkeypatch.setattr(events, "PAGE", 17)
-    monkeypatch.setattr(events, "MOST_AT_ONCE", 12)
+    monkeypatch.setattr(events, "PAGE_SIZE", 17)
+    monkeypatch.setattr(events, "MAX_ARCHIVED_EVENTS", 12)
     mine = await fill(asker, 22, 300)
     await service.archive_old_days(asker.rt)
     late = event(BEGIN + timedelta(days=2, hours=5), 9_000, asker.link)
@@ -121,7 +121,7 @@ async def test_parts_of_campaigns_are_counted_click_by_click(asker: Asker) -> No
 
 
 async def test_moving_into_the_archive_in_mid_export_loses_and_repeats_nothing(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "PAGE", 10)
+    monkeypatch.setattr(events, "PAGE_SIZE", 10)
     mine = await fill(asker, 12, 150)
     found: list[Any] = []
     moved = False
@@ -157,7 +157,7 @@ async def test_heads_of_exports(asker: Asker) -> None:
 
 @on_sqlite
 async def test_exports_are_bounded_and_a_missing_file_is_named(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "AT_ONCE", 1)
+    monkeypatch.setattr(export, "MAX_EXPORTS", 1)
     with asker.rt.singleton(ExportSlots).acquire():
         busy = await asker.ask()
     assert (busy.status_code, busy.json()["code"]) == (503, "TOO_MANY_EXPORTS")

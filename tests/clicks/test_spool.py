@@ -135,8 +135,8 @@ def test_a_flipped_bit_never_passes_for_a_click(at: int, bit: int) -> None:
     got: list[Click] = []
     try:
         got.extend(decode_clicks(bytes(data), 0))
-    except BrokenFrame as broken:
-        assert broken.offset == sum(map(len, frames[:sound]))  # noqa: PT017 - a flipped bit may also go unnoticed as a short tail
+    except BrokenFrame as exc:
+        assert exc.offset == sum(map(len, frames[:sound]))  # noqa: PT017 - a flipped bit may also go unnoticed as a short tail
 
     assert [click.target for click in got] == [1, 2, 3][:sound]
 
@@ -390,13 +390,13 @@ def run(code: str, *arguments: object) -> subprocess.Popen[str]:
 WRITER = """
 import sys
 from pathlib import Path
-from refract.clicks.spool.format import frame
-from refract.clicks.spool.writer import Spool
+from refract.clicks.spool.format import encode_frame
+from refract.clicks.spool.writer import SpoolWriter
 
-spool = Spool(Path(sys.argv[1]), node="n", segment_bytes=4096, sync=sys.argv[2])
+spool = SpoolWriter(Path(sys.argv[1]), node="n", segment_bytes=4096, sync=sys.argv[2])
 number = 0
 while True:
-    frames = [frame(1, number + n, 1, 0, b"", b"agent" * n, b"", b"") for n in range(number % 40 + 1)]
+    frames = [encode_frame(1, number + n, 1, 0, b"", b"agent" * n, b"", b"") for n in range(number % 40 + 1)]
     assert spool.append(frames) == len(frames)
     number += len(frames)
     print(number, flush=True)  # acknowledged
@@ -426,23 +426,23 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, sync: str
 FULL = """
 import resource, sys
 from pathlib import Path
-from refract.clicks.spool.format import frame
-from refract.clicks.spool.writer import Spool
+from refract.clicks.spool.format import encode_frame
+from refract.clicks.spool.writer import SpoolWriter
 
 def turn(first, number):
-    return spool.append([frame(1, n, 1, 0, b"", b"x" * 100, b"", b"") for n in range(first, first + number)])
+    return spool.append([encode_frame(1, n, 1, 0, b"", b"x" * 100, b"", b"") for n in range(first, first + number)])
 
-spool = Spool(Path(sys.argv[1]), node="n")
+spool = SpoolWriter(Path(sys.argv[1]), node="n")
 kept = [turn(0, 3)]
 limit = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
 kept.append(turn(3, 20))   # more than two files may hold
 resource.setrlimit(resource.RLIMIT_FSIZE, (16, limit[1]))
 kept.append(turn(23, 5))   # not even one
-problem = spool.problem
+problem = spool.last_error
 resource.setrlimit(resource.RLIMIT_FSIZE, limit)
 kept.append(turn(28, 2))
-print(*kept, spool.kept, spool.not_kept, problem, spool.problem, sep=",")
+print(*kept, spool.written, spool.dropped, problem, spool.last_error, sep=",")
 spool.close()
 """
 
@@ -470,19 +470,19 @@ def test_a_full_disk_costs_whole_clicks_and_says_how_many(tmp_path: Path) -> Non
 SMALL_DISK = """
 import os, sys
 from pathlib import Path
-from refract.clicks.spool.format import frame
-from refract.clicks.spool.writer import Spool
+from refract.clicks.spool.format import encode_frame
+from refract.clicks.spool.writer import SpoolWriter
 
 root = Path(sys.argv[1])
-spool = Spool(root, node="n", segment_bytes=16384)
+spool = SpoolWriter(root, node="n", segment_bytes=16384)
 kept = total = 0
-while not spool.not_kept:
-    kept += spool.append([frame(1, total + n, 1, 0, b"", b"x" * 100, b"", b"") for n in range(50)])
+while not spool.dropped:
+    kept += spool.append([encode_frame(1, total + n, 1, 0, b"", b"x" * 100, b"", b"") for n in range(50)])
     total += 50
 for path in sorted(root.glob("*/*.clicks"))[:1]:
     path.unlink()
-again = spool.append([frame(1, total, 1, 0, b"", b"", b"", b"")])
-print(kept, total, spool.not_kept, again, (spool.directory / "not-kept").read_text().strip(), sep=",")
+again = spool.append([encode_frame(1, total, 1, 0, b"", b"", b"", b"")])
+print(kept, total, spool.dropped, again, (spool.directory / "not-kept").read_text().strip(), sep=",")
 """
 
 
@@ -503,14 +503,14 @@ def test_clicks_are_kept_again_once_the_disk_has_room(tmp_path: Path) -> None:
 QUIET_ON_A_SMALL_DISK = """
 import sys
 from pathlib import Path
-from refract.clicks.spool.writer import LEAST_ROOM, Spool
+from refract.clicks.spool.writer import MIN_FREE_BYTES, SpoolWriter
 
 root = Path(sys.argv[1])
-spool = Spool(root, node="n")
-print(spool.ailment())
+spool = SpoolWriter(root, node="n")
+print(spool.health_problem())
 with open(root / "other", "wb") as other:
-    other.write(bytes(3 * LEAST_ROOM))
-print(spool.ailment())
+    other.write(bytes(3 * MIN_FREE_BYTES))
+print(spool.health_problem())
 """
 
 

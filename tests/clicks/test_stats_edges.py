@@ -22,8 +22,8 @@ from refract.identity.models import User
 from refract.links import service as links
 from refract.links.models import Visibility
 from tests import make
-from tests.analytics.archiving import TABLE
-from tests.analytics.archiving import event as click_event
+from tests.clicks.archiving import TABLE
+from tests.clicks.archiving import event as click_event
 from tests.client import by_key, on_sqlite
 
 BAD = [

@@ -8,15 +8,15 @@ from zoneinfo import ZoneInfo
 import pytest
 from httpx import AsyncClient
 
-from refract.analytics.generator import Traffic, frames
+from refract.cli.demo.traffic import Traffic, frames
 from refract.clicks.models import ClickEvent
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service as links
 from tests import make
-from tests.analytics.counting import BOT, by_key, by_value, click, count, events_of, local_key, moment, stored
-from tests.analytics.counting import between as in_span
+from tests.clicks.counting import BOT, by_key, by_value, click, count, events_of, local_key, moment, stored
+from tests.clicks.counting import between as in_span
 from tests.client import by_key as sent_by
 
 ZONES = [

@@ -21,7 +21,7 @@ from refract.core.settings.model import Settings
 from refract.identity import revocation
 from refract.identity.models import User
 from tests import make
-from tests.analytics.counting import BOT, click, stored
+from tests.clicks.counting import BOT, click, stored
 from tests.client import by_key, on_sqlite
 from tests.serving import serving
 
@@ -34,7 +34,7 @@ async def test_the_stream_tells_totals_and_changes(
     rt: Runtime, client: AsyncClient, clock: ManualClock, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock moves by itself whenever somebody waits, so that the minute of a stream takes a moment."""
-    monkeypatch.setattr(revocation, "LOOK_SECONDS", 0.0)  # so that only the stream moves it
+    monkeypatch.setattr(revocation, "CHECK_INTERVAL", 0.0)  # so that only the stream moves it
     async with rt.db.write() as session:
         link, key = (await make.link(session, rt, ada)).id, await make.key(session, rt, ada)
     await stored(rt, [click(link, clock.now()), click(link, clock.now(), agent=BOT)])
@@ -53,7 +53,7 @@ async def test_the_stream_tells_totals_and_changes(
 
 
 async def test_each_change_is_told_once_to_everybody(rt: Runtime, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "LIFETIME_SECONDS", 1e9)  # the clock runs on while the database stores
+    monkeypatch.setattr(live, "MAX_STREAM_SECONDS", 1e9)  # the clock runs on while the database stores
     heard: list[list[LiveTotals]] = [[], []]
 
     async def listen(into: list[LiveTotals]) -> None:
@@ -89,7 +89,7 @@ async def test_a_hundred_watchers_ask_the_database_no_more_than_one(rt: Runtime,
 async def test_streams_are_bounded(rt: Runtime, client: AsyncClient, ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
     async with rt.db.write() as session:
         link, key = (await make.link(session, rt, ada)).id, await make.key(session, rt, ada)
-    monkeypatch.setattr(live, "MOST_STREAMS", 1)
+    monkeypatch.setattr(live, "MAX_STREAMS", 1)
     with rt.singleton(LiveTotalsWatcher).watch(link):
         response = await client.get(f"/api/v1/links/{link}/stats/live", headers=by_key(key))
     assert (response.status_code, response.json()["code"]) == (503, "TOO_MANY_STREAMS")
@@ -107,7 +107,7 @@ async def test_a_database_that_is_away_is_waited_for(rt: Runtime, monkeypatch: p
             raise StoreUnavailable
         await real()
 
-    monkeypatch.setattr(watched, "_look", look)
+    monkeypatch.setattr(watched, "_poll", look)
     told = [totals async for totals in stream_totals(rt, 42, lambda: not away)]
     assert told == [LiveTotals()]
 

@@ -90,7 +90,7 @@ async def test_a_living_spool_is_followed_as_it_grows(rt: Runtime, root: Path) -
 
 
 async def test_many_segments_and_batches_keep_their_order(rt: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refract.clicks.ingest.ingester.BATCH", 7)
+    monkeypatch.setattr("refract.clicks.ingest.ingester.BATCH_SIZE", 7)
     spool_of(root, *[[click(rt) for _ in range(5)] for _ in range(20)], segment_bytes=4096)
 
     assert await Ingester(rt).apply_all() == 100
@@ -100,7 +100,7 @@ async def test_many_segments_and_batches_keep_their_order(rt: Runtime, root: Pat
 
 
 async def test_two_ingesters_at_once_apply_each_click_once(rt: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refract.clicks.ingest.ingester.BATCH", 10)
+    monkeypatch.setattr("refract.clicks.ingest.ingester.BATCH_SIZE", 10)
     for _ in range(3):
         spool_of(root, [click(rt) for _ in range(50)])
     ingesters = [Ingester(rt) for _ in range(2)]

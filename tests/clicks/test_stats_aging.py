@@ -13,8 +13,8 @@ from refract.clicks.rollups.state import lock_progress, save_progress
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from tests.analytics.counting import between, by_value, click, count, moment, stored
-from tests.analytics.test_stats import World, agrees, asked_at_random, populated
+from tests.clicks.counting import between, by_value, click, count, moment, stored
+from tests.clicks.test_stats import World, agrees, asked_at_random, populated
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ async def world(rt: Runtime, clock: ManualClock, client: AsyncClient, ada: User,
 
 async def test_closing_hours_changes_no_figure(world: World, clock: ManualClock, monkeypatch: Any) -> None:
     """Asked in the middle of a day, in the middle of an hour's closing, and with a click that comes after it."""
-    monkeypatch.setattr(compaction, "SLICE", 1)
+    monkeypatch.setattr(compaction, "BATCH_SIZE", 1)
     chance = random.Random(5)
     link, others = world.ids[0], world.of(*world.ids[:3])
     for number in range(6):

@@ -19,8 +19,8 @@ from refract.clicks.spool.writer import SpoolWriter, format_segment_name
 from refract.clicks.stats import Granularity, StatsQuery
 from refract.clicks.stats.queries import MIN_CLICK_TIME
 from refract.clicks.verify import reconcile
-from tests.analytics import traffic
-from tests.analytics.traffic import Counted, SaltModel, Sent
+from tests.clicks import traffic
+from tests.clicks.traffic import Counted, SaltModel, Sent
 from tests.machine import Machine, run_machine
 
 NODE = "here"

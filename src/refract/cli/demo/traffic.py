@@ -14,7 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-from refract.analytics.generator_world import AGENTS, BOTS, BY_HOUR, BY_WEEKDAY, CAMPAIGNS, COUNTRIES, PREVIEWS, REFERRERS
+from refract.cli.demo.world import AGENTS, BOTS, BY_HOUR, BY_WEEKDAY, CAMPAIGNS, COUNTRIES, PREVIEWS, REFERRERS
 from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
 from refract.core.ip_addresses import get_network

@@ -18,8 +18,8 @@ from refract.clicks.verify import reconcile
 from refract.core.clock import ManualClock
 from refract.core.db.bulk import insert_rows
 from refract.core.runtime import Runtime
-from tests.analytics.archiving import TABLE, archived, event, everything, fill, hot, read
-from tests.analytics.counting import click, stored
+from tests.clicks.archiving import TABLE, archived, event, everything, fill, hot, read
+from tests.clicks.counting import click, stored
 from tests.client import on_sqlite
 
 OLD = datetime(2026, 5, 20, tzinfo=UTC)
@@ -28,7 +28,7 @@ YOUNG = datetime(2026, 5, 26, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "SLICE", {"sqlite": 40, "postgresql": 40, "mysql": 40})
+    monkeypatch.setattr(service, "BATCH_SIZES", {"sqlite": 40, "postgresql": 40, "mysql": 40})
 
 
 async def files(rt: Runtime) -> list[ArchiveFile]:
@@ -96,7 +96,7 @@ async def test_a_click_that_arrives_in_between_is_not_lost(rt: Runtime, monkeypa
                 await insert_rows(session, TABLE, [late.pop()])
         await switch(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(service, "_switch", interrupted)
+    monkeypatch.setattr(service, "_commit_slice", interrupted)
     await service.archive_old_days(rt)
 
     found = await everything(rt)
@@ -117,16 +117,22 @@ async def test_two_archivers_at_once_move_each_event_once(rt: Runtime, monkeypat
             await service.archive_day(rt, OLD.date())
         await switch(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(service, "_switch", interrupted)
+    monkeypatch.setattr(service, "_commit_slice", interrupted)
     await service.archive_day(rt, OLD.date())
     assert await everything(rt) == before
     assert await hot(rt) == []
 
 
 STEPS = [
-    ("columns.sync", "before"), ("columns.source_of", "before"), ("archive._switch", "before"), ("archive._switch", "after"),
-    ("archive.merge_files", "after"), ("archive._replace", "before"), ("archive._replace", "after"), ("archive.os.utime", "before"),
-]  # fmt: skip
+    ("parquet.sync_path", "before"),
+    ("parquet.build_source", "before"),
+    ("service._commit_slice", "before"),
+    ("service._commit_slice", "after"),
+    ("service.merge_files", "after"),
+    ("service._replace_files", "before"),
+    ("service._replace_files", "after"),
+    ("service.os.utime", "before"),
+]
 
 
 class Died(BaseException):
@@ -138,7 +144,7 @@ async def test_dying_at_any_step_leaves_each_event_in_one_place(rt: Runtime, mon
     await fill(rt, OLD, 100)
     before = await everything(rt)
     holder, _, name = step.rpartition(".")
-    target = {"columns": archive_parquet, "archive": service, "archive.os": os}[holder]
+    target = {"parquet": archive_parquet, "service": service, "service.os": os}[holder]
     real = getattr(target, name)
     with monkeypatch.context() as patched:
         if name.startswith("_"):
@@ -175,17 +181,17 @@ async def test_dying_at_any_step_leaves_each_event_in_one_place(rt: Runtime, mon
 _CHILD = """
 import asyncio, os, random, signal, sys
 from pathlib import Path
-from refract.analytics import archive
+from refract.clicks.archive import service
 from refract.core.runtime import running
 from refract.core.settings.model import Settings
 
 async def main():
-    archive.SLICE = dict.fromkeys(archive.SLICE, 40)
+    service.BATCH_SIZES = dict.fromkeys(service.BATCH_SIZES, 40)
     async with running(Settings(data_dir=Path(sys.argv[1]), database_url=sys.argv[2], secret_key="s" * 40), makes_ids=False) as rt:
         asyncio.get_running_loop().call_later(float(sys.argv[3]), os.kill, os.getpid(), signal.SIGKILL)
         print("go", flush=True)
         while True:
-            await archive.archive_old_days(rt)
+            await service.archive_old_days(rt)
             await asyncio.sleep(0.001)
 
 asyncio.run(main())

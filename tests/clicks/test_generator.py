@@ -8,8 +8,8 @@ from pathlib import Path
 
 import iptocc
 
-from refract.analytics.generator import Traffic, frames, visits, write_spool
-from refract.analytics.generator_world import COUNTRIES
+from refract.cli.demo.traffic import Traffic, frames, visits, write_spool
+from refract.cli.demo.world import COUNTRIES
 from refract.clicks.ingest.agents import UserAgentParser
 from refract.clicks.spool.format import PREFETCH, PRIVATE, decode_clicks
 from refract.clicks.spool.reader import SpoolPosition, count_pending, list_spools

@@ -177,7 +177,7 @@ async def test_what_was_lost_and_sent_again_is_stored_before_what_overtook_it(fl
         asked += 1
         return await original(self, of)
 
-    monkeypatch.setattr(Ingester, "checkpoint", counting)
+    monkeypatch.setattr(Ingester, "load_checkpoint", counting)
     consumer = fleet.consumer()
     assert await consumer.run_once(10) == 200
     assert asked <= 2
@@ -188,7 +188,7 @@ async def test_what_was_lost_and_sent_again_is_stored_before_what_overtook_it(fl
 
 @one_database
 async def test_what_a_dead_consumer_had_another_takes_over(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refract.clicks.ingest.consumer.IDLE_MS", 1)
+    monkeypatch.setattr("refract.clicks.ingest.consumer.CLAIM_IDLE_MS", 1)
     assert CLAIM_IDLE_MS > 1
     spool = fleet.spool()
     fleet.clicks(6, spool)
@@ -205,7 +205,7 @@ async def test_what_a_dead_consumer_had_another_takes_over(fleet: Fleet, monkeyp
 @one_database
 async def test_a_consumer_that_has_been_at_it_for_a_while_takes_over_too(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rounds are as long as the pause between two looks at what others left: one must not use up the other's turn."""
-    monkeypatch.setattr("refract.clicks.ingest.consumer.IDLE_MS", 1)
+    monkeypatch.setattr("refract.clicks.ingest.consumer.CLAIM_IDLE_MS", 1)
     consumer = fleet.consumer()
     read = consumer._read
 

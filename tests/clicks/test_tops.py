@@ -20,7 +20,7 @@ from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from tests import make
-from tests.analytics.counting import FIREFOX, stored
+from tests.clicks.counting import FIREFOX, stored
 
 NOW = datetime(2026, 6, 20, 12, 30, tzinfo=UTC)
 LETTER = rollups_breakdowns.get_dimension_letter("cities")
@@ -45,8 +45,8 @@ def _first(summed: BreakdownCounts) -> list[tuple[str, int]]:
 
 def _compared(days: Sequence[BreakdownCounts], monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the most frequent values were enough; if so, they are those of all."""
-    monkeypatch.setattr(top_values, "MANY", 60)
-    monkeypatch.setattr(top_values, "KEPT", 40)
+    monkeypatch.setattr(top_values, "MIN_VALUES", 60)
+    monkeypatch.setattr(top_values, "MAX_TOP_VALUES", 40)
     whole, exact = (
         top_values.sum_breakdowns(top_values.encode_top_values(day) or rollups_breakdowns.encode_counts(day, pack=True) for day in days),
         top_values.sum_breakdowns(map(rollups_breakdowns.encode_counts, days)),
@@ -89,8 +89,8 @@ def test_a_value_that_was_left_out_of_one_day_is_not_shown_with_too_few_clicks(m
 async def test_a_dashboard_with_many_values_shows_what_the_breakdowns_say(
     rt: Runtime, clock: ManualClock, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(top_values, "MANY", 30)
-    monkeypatch.setattr(top_values, "KEPT", 25)
+    monkeypatch.setattr(top_values, "MIN_VALUES", 30)
+    monkeypatch.setattr(top_values, "MAX_TOP_VALUES", 25)
     async with rt.db.write() as session:
         steep, flat = [(await make.link(session, rt, ada)).id for _ in range(2)]
     clock.advance((NOW - clock.now()).total_seconds())

@@ -23,7 +23,7 @@ from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from tests import make
-from tests.analytics.counting import between, click, count, events_of, moment, stored
+from tests.clicks.counting import between, click, count, events_of, moment, stored
 
 Counted = dict[int, tuple[int, int, set[int]]]
 NOW = datetime(2026, 6, 20, 12, 30, tzinfo=UTC)
@@ -134,7 +134,7 @@ async def test_edges_of_fewer_clicks_than_there_are_say_nothing(rt: Runtime, lin
 
 
 async def test_all_days_that_are_over_are_settled_in_slices(rt: Runtime, link: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finalization, "SLICE", 2)
+    monkeypatch.setattr(finalization, "BATCH_SIZE", 2)
     await stored(rt, [click(target, moment("2026-06-15T01:00:00Z")) for target in range(1, 6)])
 
     assert await finalization.finalize_days(rt) >= 3

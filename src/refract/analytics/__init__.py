@@ -1,1 +1,0 @@
-"""Clicks: from the redirect that left to the figures people read."""
