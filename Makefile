@@ -7,7 +7,11 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 RUNS   := $(VENV)/.runs
 ARGS   ?=
+WORKERS ?= 3
 NAME   ?=
+
+# Tests start hundreds of Python processes: each of them would compile every module again where an image sets this.
+unexport PYTHONDONTWRITEBYTECODE
 
 WITH_SERVICES := $(BIN)/python tools/services.py run
 
@@ -23,11 +27,11 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run demo setup test again check format bench proof screens docs lock audit sbom clean
+.PHONY: help run demo setup test test-unit test-databases test-api test-browser test-faults model again check format bench proof screens docs messages lock audit sbom clean
 
 help:  ## Say what there is
 	@echo "make TARGET, with TARGET one of:"
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-17s %s\n", $$1, $$2 }'
 
 run: $(RUNS)  ## Set up and serve Refract on SQLite; prints the address and a sign-in link
 	$(BIN)/refract serve $(ARGS)
@@ -47,12 +51,32 @@ $(READY): requirements.lock requirements-dev.lock tools/environment.py
 	$(PYTHON) -m tools.environment --dev $(VENV)
 	@touch $@ $(RUNS)
 
-test: check  ## Everything: lint, types, ladder, then all tests against real PostgreSQL, MariaDB, Redis and Chromium
-	$(BIN)/python -m tools.model $(VENV)/model
-	$(WITH_SERVICES) -- $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
+# Without --dist the tests are handed out by file (tests/groups_plugin.py), long ones first.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations 15
 
-again: $(READY)  ## Ask the tests that failed last time once more, one after another, up to the first that fails again
-	$(WITH_SERVICES) -- $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 --verbose
+test: check model  ## Everything: lint, types, ladder, then all tests against real PostgreSQL, MariaDB, Redis and Chromium
+	$(WITH_SERVICES) -- $(PYTEST) $(ARGS)
+
+# The same tests in groups that share nothing, so that they may run at once: make -j2 test-unit test-faults
+SERVICES_unit      := redis,nginx,oidc
+SERVICES_databases := postgresql,mysql,redis,nginx,oidc
+SERVICES_api       := postgresql,mysql,redis
+SERVICES_browser   := chromium
+SERVICES_faults    := postgresql,mysql,redis,nginx
+
+test-unit: model  ## Only the tests on SQLite or without a database
+test-databases:   ## Only the tests on PostgreSQL and MariaDB
+test-api:         ## Only the tests of the whole program over HTTP
+test-browser:     ## Only the tests in Chromium
+test-faults:      ## Only the proofs under faults, in their short size
+test-unit test-databases test-api test-browser test-faults: test-%: $(READY)
+	$(WITH_SERVICES) --only $(SERVICES_$*) -- $(PYTEST) --group $* -o cache_dir=.pytest_cache/$* $(ARGS)
+
+model: $(READY)
+	$(BIN)/python -m tools.model $(VENV)/model
+
+again: $(READY)  ## Repeat the tests that failed last time, alone; those that pass now are flaky
+	$(WITH_SERVICES) -- $(BIN)/python -m tools.flaky dist/flaky.txt
 
 check: $(READY)  ## Lint, format, types and the ladder of imports
 	$(BIN)/ruff check .
@@ -76,10 +100,13 @@ screens: $(READY)  ## Photograph every screen in a real browser
 docs: $(READY)  ## Write the generated reference pages again
 	$(BIN)/python -m tools.docs $(ARGS)
 
+messages: $(READY)  ## Extract messages for translation and bring the catalogues up to date
+	$(BIN)/python -m tools.messages $(ARGS)
+
 EXPORT := .uv/bin/uv export --format requirements-txt --no-header --no-emit-project --quiet
 
-lock: .uv/bin/uv  ## Resolve pyproject.toml again into requirements.lock (what runs) and requirements-dev.lock (and the tools)
-	$(EXPORT) --all-groups --upgrade > requirements-dev.lock.new
+lock: .uv/bin/uv  ## Resolve pyproject.toml again into requirements.lock (what runs) and requirements-dev.lock (and extras and tools)
+	$(EXPORT) --all-groups --all-extras --upgrade > requirements-dev.lock.new
 	$(EXPORT) --no-default-groups > requirements.lock.new
 	mv requirements-dev.lock.new requirements-dev.lock
 	mv requirements.lock.new requirements.lock

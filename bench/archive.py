@@ -20,7 +20,7 @@ from sqlalchemy import func, select, text
 from bench._common import busy, table, write
 from bench.dashboard import own_database
 from refract import migrations
-from refract.cli.demo.traffic import Traffic, write_spool
+from refract.cli.demo.traffic import TrafficPlan, make_visits, write_spool
 from refract.clicks.archive import service
 from refract.clicks.archive.parquet import COLUMN_TYPES
 from refract.clicks.ingest.ingester import Ingester
@@ -74,7 +74,8 @@ async def measure(dialect: str, clicks: int) -> dict[str, Any]:
         await migrations.upgrade(db)
         rt = Runtime(settings=settings, db=db, clock=clock, ids=SnowflakeGenerator(1, clock, wait=clock.advance), secret=Secret(b"s" * 40))
         empty = await _size(rt)
-        write_spool(settings.effective_spool_dir, Traffic(range(1, LINKS + 1), DAY, DAY + timedelta(days=1), clicks, seed=9))
+        plan = TrafficPlan(range(1, LINKS + 1), DAY, DAY + timedelta(days=1), clicks, seed=9)
+        write_spool(settings.effective_spool_dir, make_visits(plan))
         await Ingester(rt).apply_all()
         rows, before = await _size(rt) - empty, await _digest(rt)
         clock.advance(20 * 86_400)

@@ -24,7 +24,7 @@ from sqlalchemy import Table, make_url, text
 
 from bench._common import busy, table, write
 from refract import migrations
-from refract.cli.demo.traffic import Traffic, visits
+from refract.cli.demo.traffic import TrafficPlan, make_visits
 from refract.clicks import stats
 from refract.clicks.models import ClickRollup
 from refract.clicks.rollups import breakdowns as rollups_breakdowns
@@ -57,9 +57,9 @@ ZONES = ("UTC", "Europe/Berlin", "Asia/Kolkata")
 def quarters(link: int, clicks: int, values: dict[str, int], chance: random.Random) -> Iterator[dict[str, Any]]:
     """Rows of quarter hours with the rhythm of generated traffic."""
     begin = NOW - timedelta(days=DAYS)
-    sample = Traffic([link], begin, NOW, min(clicks, 60_000), seed=1)
+    sample = TrafficPlan([link], begin, NOW, min(clicks, 60_000), seed=1)
     weights: dict[int, int] = {}
-    for visit in visits(sample):
+    for visit in make_visits(sample):
         start = start_of(QUARTER, visit.time_ns // 1_000_000_000)
         weights[start] = weights.get(start, 0) + 1
     scale = clicks / sample.clicks

@@ -12,12 +12,25 @@ import random
 import subprocess
 import sys
 import tempfile
+import warnings
+from collections.abc import Callable
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 from urllib.request import urlopen
 
+import schemathesis
+import schemathesis.cli
+from click.testing import CliRunner
+from schemathesis.hooks import GLOBAL_HOOK_DISPATCHER
+from schemathesis.python import asgi
+from starlette.types import Send
+
 from proofs.harness.report import Report
+from refract import migrations
+from refract.app import WebNode
+from refract.core.db.session import Database
 from refract.core.runtime import Runtime, open_runtime
 from refract.core.settings.model import Settings
 from refract.identity.models import Scope
@@ -54,9 +67,65 @@ def explore(
         settings = {**UNLIMITED, **({"database_url": database} if database else {})}
         with serving(data_dir, **settings) as served:
             keys = asyncio.run(_keys(Settings(data_dir=data_dir, **settings)))  # type: ignore[arg-type]
-            with urlopen(f"{served.url}/api/openapi.json", timeout=PATIENCE) as document:  # noqa: S310 - our own server
-                document.read()  # built at the first request, for which schemathesis would wait 10 s alone
-            return [_run(served.url, who, keys[who], examples, seed, phases) for who in identities]
+            document = f"{served.url}/api/openapi.json"
+            with urlopen(document, timeout=PATIENCE) as answer:  # noqa: S310 - our own server
+                answer.read()  # built at the first request, for which schemathesis would wait 10 s alone
+            return [_run(_in_another_process, document, who, keys[who], examples, seed, phases) for who in identities]
+
+
+def explore_in_process(identity: str, *, examples: int, seed: int, phases: tuple[str, ...] = ALL_PHASES) -> Finding:
+    """Let one identity try everything on an application in this process, which no socket and no server stands in front of."""
+    with tempfile.TemporaryDirectory() as folder, InProcess(Path(folder)) as application:
+        return _run(_in_this_process, str(application.document), identity, application.keys[identity], examples, seed, phases)
+
+
+class InProcess:
+    """Refract as an ASGI application that is opened and closed with its lifespan, on the event loop of schemathesis."""
+
+    def __init__(self, folder: Path) -> None:
+        self.document = folder / "openapi.json"
+        self.keys: dict[str, str | None] = {}
+        self._settings = Settings(data_dir=folder / "data", base_url=f"http://{asgi.HOST}", **UNLIMITED)  # type: ignore[arg-type]
+        self._app: WebNode | None = None
+
+        def answer_here(_context: object, schema: Any) -> None:
+            schema.app = self
+
+        self._hook = answer_here
+
+    def __enter__(self) -> Self:
+        asyncio.run(_migrate(self._settings))
+        schemathesis.hook("after_load_schema")(self._hook)
+        with asgi.get_client(self) as client:
+            self.document.write_bytes(client.get("/api/openapi.json").content)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        GLOBAL_HOOK_DISPATCHER.unregister(self._hook)
+        asgi.shutdown_lifespans()
+
+    async def __call__(self, scope: dict[str, Any], receive: asgi.Receive, send: asgi.Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif self._app is not None:
+            await self._app({**scope, "client": ("127.0.0.1", 50_000)}, receive, cast("Send", send))
+
+    async def _live(self, receive: asgi.Receive, send: asgi.Send) -> None:
+        await receive()
+        async with open_runtime(self._settings) as rt:
+            self._app = WebNode(rt)
+            self.keys = {STRANGER: None, **await _people(rt)}
+            async with self._app.run_background():
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _migrate(settings: Settings) -> None:
+    settings.data_dir.mkdir(mode=0o700)
+    db = Database(settings)
+    await migrations.upgrade(db)
+    await db.close()
 
 
 async def _keys(settings: Settings) -> dict[str, str | None]:
@@ -74,28 +143,39 @@ async def _people(rt: Runtime) -> dict[str, str]:
         }
 
 
-def _run(url: str, identity: str, key: str | None, examples: int, seed: int, phases: tuple[str, ...]) -> Finding:
+Run = Callable[[list[str], str], tuple[int, str]]
+"""How schemathesis is called with its words, in a folder: its exit code, and what it said."""
+
+
+def _in_another_process(words: list[str], folder: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "schemathesis.cli", *words]
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def _in_this_process(words: list[str], folder: str) -> tuple[int, str]:
+    with chdir(folder), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # schemathesis opens the report once to see whether it can
+        done = CliRunner().invoke(schemathesis.cli.schemathesis, [*words, "--url", f"http://{asgi.HOST}"])
+    return done.exit_code, done.output
+
+
+def _run(run: Run, document: str, identity: str, key: str | None, examples: int, seed: int, phases: tuple[str, ...]) -> Finding:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        words = [sys.executable, "-m", "schemathesis.cli", "run", f"{url}/api/openapi.json"]
+        words = ["run", document]
         words += ["--checks", "all", "--exclude-checks", ",".join(LEFT_OUT), "--phases", ",".join(phases), "--continue-on-failure"]
         words += ["--max-examples", str(examples), "--seed", str(seed), "--report-json-path", str(report), "--no-color"]
         words += ["--exclude-path-regex", f"({'|'.join(STREAMS)})$"]
         words += ["--header", f"X-API-Key: {key}"] if key else []
-        done = subprocess.run(words, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+        exit_code, told = run(words, folder)
         found: dict[str, Any] = json.loads(report.read_text()) if report.exists() else {}
     operations = found.get("operations")
     if operations is None:  # it never got as far as the first request
-        return Finding(identity, held=False, operations=0, reached=0, cases=0, told=done.stdout + done.stderr)
-    held = done.returncode == 0 and 0 < operations["total"] - len(STREAMS) == operations["tested"]
-    return Finding(
-        identity,
-        held,
-        operations["total"] - len(STREAMS),
-        operations["tested"],
-        found["test_cases"]["generated"],
-        done.stdout + done.stderr,
-    )
+        return Finding(identity, held=False, operations=0, reached=0, cases=0, told=told)
+    count = operations["total"] - len(STREAMS)
+    held = exit_code == 0 and 0 < count == operations["tested"]
+    return Finding(identity, held, count, operations["tested"], found["test_cases"]["generated"], told)
 
 
 def main(arguments: list[str]) -> int:

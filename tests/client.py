@@ -8,6 +8,7 @@ from httpx import ASGITransport, AsyncClient
 from refract.core.runtime import Runtime
 from refract.identity.authentication import get_session_cookie_name
 from refract.server.node import ServerNode
+from tests.documented import check_documented
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """For what does not depend on the database: above a test, or `pytestmark = on_sqlite` where every test of a file uses one."""
@@ -24,6 +25,10 @@ def by_cookie(rt: Runtime, cookie: str, *, proven: bool = True) -> dict[str, str
 
 
 def client_of(app: ServerNode) -> AsyncClient:
-    """A client that shares this process with the application. It keeps no cookies, so an identity is exactly its headers."""
+    """Return a client that shares this process with the application, and accepts only documented errors.
+
+    It keeps no cookies, so an identity is exactly its headers.
+    """
     forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
-    return AsyncClient(transport=ASGITransport(app), base_url=app.rt.settings.public_url, cookies=forgetful)
+    hooks = {"response": [check_documented(app)]}
+    return AsyncClient(transport=ASGITransport(app), base_url=app.rt.settings.public_url, cookies=forgetful, event_hooks=hooks)

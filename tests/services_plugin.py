@@ -59,13 +59,8 @@ def private_services() -> Services:
     return started
 
 
-LONG = ("tests/faults/", "tests/web/test_openapi.py", "tests/browser/", "tests/flows/")
-"""What takes longest for its number of tests comes first, so that in the end no worker process waits for one long file of another."""
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Note on which database a test runs, in a form that reaches the summary from every worker process."""
-    items.sort(key=lambda item: next((place for place, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG)))
     for item in items:
         call = getattr(item, "callspec", None)
         if call is not None and "database" in call.params:

@@ -14,10 +14,10 @@ from pathlib import Path
 import httpx
 import psutil
 
+from tests.waiting import PATIENCE
 from tools.servers import free_port
 
 ROOT = Path(__file__).parents[1]
-PATIENCE = 30.0
 
 
 def refract(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -28,7 +28,7 @@ def refract(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         text=True,
         env=_environment(environment),
         cwd=ROOT,
-        timeout=60,
+        timeout=2 * PATIENCE,
         check=False,
     )
 

@@ -57,9 +57,9 @@ DRAW = """async ({font, mark, faces, signs}) => {
 
 def signs() -> list[str]:
     """Every letter that the stylesheet promises the font to have, and our sign."""
-    ranges = re.search(r"unicode-range: ([^;]+);", (WEB / "app.css").read_text())
+    ranges = re.search(r"unicode-range:\s*([^;]+);", (WEB / "css/fonts.css").read_text())
     if ranges is None:
-        sys.exit("app.css names no range of letters")
+        sys.exit("fonts.css names no range of letters")
     found: list[str] = []
     for one in ranges[1].split(","):
         first, _, last = one.strip().removeprefix("U+").partition("-")

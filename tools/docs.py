@@ -55,7 +55,7 @@ _WORDS: dict[Any, str] = {
 }
 _LIMITS = {LimitSetting: "whole number from 1, or `unlimited`", AnonymousLimitSetting: "whole number from 0, or `unlimited`"}
 
-EVERYWHERE = {error.code for error in (*openapi.EVERYWHERE, *dependencies.GUARD_ERRORS)}
+EVERYWHERE = {error.code for error in (*openapi.COMMON, *dependencies.GUARD_ERRORS)}
 """Codes that nearly every call may answer; the page names only what is particular to one."""
 
 
@@ -244,7 +244,8 @@ def api_page(document: dict[str, Any]) -> str:
 
 def _row(one: ApiOperation) -> str:
     codes = ", ".join(f"`{refusal.code}`" for refusal in one.refusals if refusal.code not in EVERYWHERE)
-    return f"| `{one.method} {one.path}` | {_cell(one.summary)} | {one.scope or ''} | {codes} |"
+    scope = f"{one.scope or ''}{' (or none)' if one.scope and one.is_open else ''}"
+    return f"| `{one.method} {one.path}` | {_cell(one.summary)} | {scope} | {codes} |"
 
 
 def main() -> int:

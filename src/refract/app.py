@@ -23,7 +23,7 @@ from refract.home import api as home_api
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
 from refract.identity import pages as identity_pages
-from refract.identity.dependencies import SECURITY_SCHEMES, authorize_before_body, find_guard, identify_caller
+from refract.identity.dependencies import SECURITY_SCHEMES, authorize_before_body, identify_caller
 from refract.identity.key_usage import KeyUsageTracker
 from refract.identity.responses import render_response
 from refract.library import api as library_api
@@ -79,7 +79,8 @@ DESCRIPTION = """Everything the web app can do, for programs.
 
 Bodies and answers are JSON in snake_case; times are RFC 3339 in UTC; ids are decimal text. Send an API key as `X-API-Key` or as a Bearer
 token. Unknown fields are refused. Every error is `application/problem+json` (RFC 9457) with a stable `code` and a `request_id`.
-Collections answer `items` and `next_cursor`; give the cursor back to get the next page. Every POST accepts an `Idempotency-Key`.
+Collections answer `items` and `next_cursor`; give the cursor back to get the next page. Every POST that changes something
+accepts an `Idempotency-Key`.
 """
 
 
@@ -119,6 +120,7 @@ def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
         description=DESCRIPTION,
         openapi_url=None,  # `home.api_docs` serves it prepared
         redirect_slashes=False,  # the framework would send people to whatever host the request names
+        telemetry={"auto_configure": False, "tracing": False, "metrics": False, "logs": False},  # its spans hold visitors' paths
     )
     api.state.rt = rt
     api.state.pages = TemplateRenderer(rt.settings.public_url, *TEMPLATES)
@@ -144,7 +146,7 @@ def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
 
 
 def _build_openapi(api: FastAPI, public_url: str) -> dict[str, Any]:
-    return describe(api, public_url=public_url, guard_of=find_guard, security_schemes=SECURITY_SCHEMES, tags=TAGS)
+    return describe(api, public_url=public_url, security_schemes=SECURITY_SCHEMES, tags=TAGS)
 
 
 def list_routes(api: FastAPI) -> list[tuple[str, str]]:

@@ -108,7 +108,7 @@ ROWS: dict[str, Row] = {
     "GET /robots.txt": Row(OPEN),
     "GET /.well-known/security.txt": Row(OPEN),
     "GET /.well-known/gpc.json": Row(OPEN),
-    "GET /static/{digest}/{name}": Row(OPEN),
+    "GET /static/{digest}/{name:path}": Row(OPEN),
     "GET /opensearch.xml": Row(OPEN),
     "GET /manifest.webmanifest": Row(OPEN),
     "GET /api/openapi.json": Row(OPEN),

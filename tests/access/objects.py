@@ -36,7 +36,7 @@ from refract.reports.models import ReportReason
 from refract.reports.schemas import ReportCreate
 from refract.tags import personal_tags
 from refract.tags.models import SHARED_SPACE, Tag, TagAlias
-from refract.web.templating import get_static_url
+from refract.web.static_files import static_digest
 from tests import make
 from tests.access.identities import World
 
@@ -88,12 +88,12 @@ async def a_sign_in_link(world: World) -> str:
 
 @object_for("digest", absent="0" * 10)
 async def a_static_digest(world: World) -> str:
-    return get_static_url("app.css").split("/")[2]
+    return static_digest()
 
 
 @object_for("name", absent="absent.css")
 async def a_static_file(world: World) -> str:
-    return "app.css"
+    return "css/app.css"
 
 
 @object_for("link_id")

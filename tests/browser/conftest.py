@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
 import uvicorn
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, async_playwright, expect
 
 from tests.browser.gallery import gallery
+from tests.waiting import PATIENCE, eventually_blocking
+
+expect.set_options(timeout=1000 * PATIENCE)  # five seconds, unless told otherwise: too few on a busy machine
 
 FLAGS = [
     "--no-sandbox",
@@ -33,10 +35,7 @@ def gallery_url() -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(gallery(), log_level="warning", ws="none"))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
-    deadline = time.monotonic() + 10
-    while not server.started:
-        assert time.monotonic() < deadline, "the gallery did not start"
-        time.sleep(0.02)
+    eventually_blocking(lambda: server.started)
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     server.should_exit = True
     thread.join()

@@ -25,7 +25,9 @@ from starlette.routing import Route
 from refract.app import TEMPLATES
 from refract.core.lookalikes import to_ascii_url
 from refract.home.omnibox import OmniboxOption
-from refract.web.templating import get_static_url, read_static, template_loader
+from refract.web.jinja_i18n import install_i18n
+from refract.web.static_files import read_static, static
+from refract.web.templating import template_loader
 from tests.browser.samples import PAGES, Page
 
 CSP = (
@@ -38,7 +40,8 @@ def environment() -> Environment:
     """Strict: a variable that a template needs and no sample gives is an error, not a blank."""
     loader = ChoiceLoader([template_loader(*TEMPLATES), FileSystemLoader(Path(__file__).parent / "templates")])
     env = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    env.globals["static"] = get_static_url
+    install_i18n(env)
+    env.globals["static"] = static
     env.filters["ascii_address"] = to_ascii_url
     return env
 
@@ -73,7 +76,7 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
     async def options(_: Request) -> Response:
         shown = [
             OmniboxOption("Search links for “road”", "search"),
-            OmniboxOption("/roadmap", "link", "/app/links/1", "Q3 roadmap", "My links"),
+            OmniboxOption("/roadmap", "link", "/app/links/1", "Q3 roadmap", "Links"),
         ]
         return HTMLResponse(env.get_template("home/_omnibox_options.html").render(options=shown))
 
@@ -127,7 +130,7 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         Route("/manifest.webmanifest", manifest),
         Route("/app/{path:path}", poll),
         Route("/{path:path}", accept, methods=["POST"]),
-        Route("/static/{digest}/{name}", asset),
+        Route("/static/{digest}/{name:path}", asset),
     ]
     return Starlette(
         routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=harden), Middleware(GZipMiddleware, minimum_size=200)]

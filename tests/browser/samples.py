@@ -145,9 +145,10 @@ SETTINGS: dict[str, Any] = {
         "nickname": "Ada",
         "bio": "I collect links about engines.",
         "avatar_url": None,
-        "preferences": {"language": "en", "time_zone": "Europe/Berlin", "suggestions": True},
+        "preferences": {"locale": None, "language": "en", "time_zone": "Europe/Berlin", "suggestions": True},
     },
     "time_zones": ["Asia/Shanghai", "Europe/Berlin", "UTC"],
+    "languages": [("en", "English"), ("de", "Deutsch"), ("zh-Hans", "简体中文")],
     "key_names": {"1": "Deploy script", "2": "Spreadsheet " + HOSTILE, "3": "Old laptop"},
     "ending_soon": {"1"},
     "key_days": KEY_LIFETIMES,
@@ -198,7 +199,8 @@ AUDIT = [
     {"at": NOW, "actor_id": None, "action": "credentials.refused", "target": None, "detail": "14 attempts"},
 ]
 HOURS = [0, 0, 1, 0, 0, 2, 5, 14, 31, 44, 39, 28, 22, 35, 41, 18] + [0] * 8
-TODAY = {"clicks": 280, "yesterday": 241, "hours": HOURS, "hours_table": [(f"{hour:02}:00", clicks) for hour, clicks in enumerate(HOURS)]}
+TODAY: dict[str, Any] = {"clicks": 280, "yesterday": 241, "hours": HOURS, "zone": "Europe/Berlin"}
+TODAY["hours_table"] = [(f"{hour:02}:00", clicks) for hour, clicks in enumerate(HOURS)]
 DRAFTS = [{"title": "Reading for new people", "href": "/app/lists/1", "entries": 12}, {"title": "", "href": "/app/lists/2", "entries": 1}]
 NEW_KEY = {"name": "Deploy script", "key": "refract_9hT2kQ7wXv3LmN8pRs4TyU6zAb1CdE5fGh"}
 PREVIEW: dict[str, Any] = {"link": LINKS[0], "qr_url": "/roadmap.qr", "qr_png_url": "/roadmap.qr?format=png&size=512"}
@@ -234,6 +236,7 @@ API = [
                 summary="Create a short link",
                 description="",
                 scope="write",
+                is_open=False,
                 fields=[
                     ApiField("destination", "body", "text", True, "Where it leads."),
                     ApiField("names", "body", "list of text", False, ""),
@@ -452,7 +455,7 @@ DRAFT_SHELF = {name: SHELF[name] for name in ("heading", "entries", "address", "
 }  # fmt: skip
 
 HITS = [
-    (("link", "My links"), "/app/links?q=x", [SearchHit(SearchKind.LINK, 1, "/roadmap", "Q3 roadmap " * 20, "/app/links/1", None)]),
+    (("link", "Links"), "/app/links?q=x", [SearchHit(SearchKind.LINK, 1, "/roadmap", "Q3 roadmap " * 20, "/app/links/1", None)]),
     (("file-text", "Library"), "/app/library?q=x", [SearchHit(SearchKind.ITEM, 2, HOSTILE, HOSTILE, "/app/library/2", None)]),
 ]
 AREAS = ["links", "lists", "library", "tags", "settings", "admin"]
@@ -746,14 +749,14 @@ PAGES: dict[str, Page] = {
     "import-gone": page("library/import.html", "x", SAM, path="/app/library/imports/3", one=IMPORTS[2], **(IMPORT | {"rows": []})),
     "share": page(
         "home/share.html",
-        "Keep it",
+        "Save to Refract",
         ADA,
         path="/app/share",
         text="https://example.com/" + "long" * 40,
         title=HOSTILE,
         shorten="/app/links/new",
     ),
-    "share-thought": page("home/share.html", "Keep it", SAM, path="/app/share", text=HOSTILE, title="", shorten=None),
+    "share-thought": page("home/share.html", "Save to Refract", SAM, path="/app/share", text=HOSTILE, title="", shorten=None),
     "tags-mine": page("tags/index.html", "Tags", SAM, path="/app/tags/mine", areas=AREAS, tags=TAG_ROWS, most=1284, q="", **MINE),
     "library": page("library/index.html", "Library", ADA, path="/app/library", items=ITEMS, **LIBRARY),
     "library-filtered": page(

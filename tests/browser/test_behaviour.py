@@ -172,9 +172,9 @@ async def test_everything_works_as_plain_forms_without_script(chromium: Browser,
     page = await context.new_page()
     await page.goto("/sample/home")
     await expect(page.locator("[data-theme-switch]")).to_be_hidden()
-    await page.get_by_label("Long address").fill("https://example.com/x")
+    await page.get_by_label("Destination URL").fill("https://example.com/x")
     async with page.expect_request(lambda request: request.method == "POST") as sent:
-        await page.get_by_role("button", name="Shorten").click()
+        await page.get_by_role("button", name="Create link").click()
     assert (await sent.value).post_data == "csrf=sample-token&destination=https%3A%2F%2Fexample.com%2Fx&name="
 
     await page.goto("/sample/settings")

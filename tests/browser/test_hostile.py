@@ -18,6 +18,7 @@ from tests.browser.visiting import PAYLOADS, WATCH, Visit, silent, visit
 from tests.lists.pages_server import Site, page
 from tests.lists.pages_server import site as foreign_site
 from tests.serving import Served, refract, serving
+from tests.waiting import PATIENCE, eventually
 from tools.servers import free_port
 
 __all__ = ["silent", "visit"]
@@ -60,19 +61,21 @@ async def _look(visit: Visit, path: str, *expected: str) -> None:
 async def _wait_for(visit: Visit, path: str, wanted: str) -> str:
     """Ask until the work in the background is done."""
     said = ""
-    for _ in range(80):
+
+    async def shown() -> bool:
+        nonlocal said
         said = (await visit.ask("GET", path)).text
-        if wanted in said:
-            return said
-        await visit.page.wait_for_timeout(250)
-    raise AssertionError(f"{wanted} never came: {said}")
+        return wanted in said
+
+    await eventually(shown, pause=0.25)
+    return said
 
 
 async def test_referrers_agents_and_campaigns_of_clicks(visit: Visit) -> None:
     link = (await visit.ask("POST", "/api/v1/links", destination="https://example.com/clicked", names=["clicked"])).json()
     for number, payload in enumerate(PAYLOADS):
         headers = {"User-Agent": f"Mozilla/5.0 {payload}", "Referer": f"https://from-{number}.example/{payload}?{payload}"}
-        async with httpx.AsyncClient(base_url=visit.site.url, headers=headers) as stranger:
+        async with httpx.AsyncClient(base_url=visit.site.url, headers=headers, timeout=PATIENCE) as stranger:
             tags = dict.fromkeys(("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"), payload)
             assert (await stranger.get("/clicked", params=tags)).status_code == 302
             odd = {"Referer": payload, "User-Agent": payload}
@@ -108,7 +111,9 @@ async def test_imported_links_and_bookmarks(visit: Visit, data_dir: Path) -> Non
     )
     netscape = f"<!DOCTYPE NETSCAPE-Bookmark-file-1><DL><DT><H3>{escape(SHORT)}</H3><DL>{marks}</DL></DL>"
     cookies = "; ".join(f"{one['name']}={one['value']}" for one in await visit.context.cookies())
-    async with httpx.AsyncClient(base_url=visit.site.url, headers={"Origin": visit.site.url, "Cookie": cookies}) as client:
+    async with httpx.AsyncClient(
+        base_url=visit.site.url, headers={"Origin": visit.site.url, "Cookie": cookies}, timeout=PATIENCE
+    ) as client:
         answer = await client.post("/api/v1/library/imports", content=netscape, params={"name": SHORT})
     assert answer.status_code == 202, answer.text
     await _wait_for(visit, f"/api/v1/library/imports/{answer.json()['id']}", '"waiting":0')
@@ -146,7 +151,7 @@ async def test_what_foreign_pages_say_of_themselves(visit: Visit, web: Site) -> 
     assert (await visit.ask("POST", f"/api/v1/lists/{drafted['id']}/entries", urls=urls)).status_code < 300
     items = [(await visit.ask("POST", "/api/v1/items", text=url)).json()["id"] for url in urls]
     await _look(visit, f"/app/lists/{drafted['id']}")  # entries fill in while it is open
-    await expect(visit.page.locator("#waiting[hx-trigger]")).to_have_count(0, timeout=20_000)
+    await expect(visit.page.locator("#waiting[hx-trigger]")).to_have_count(0)
     await _look(visit, f"/app/lists/{drafted['id']}", PAYLOADS[0], PAYLOADS[4])
     assert (await visit.ask("POST", f"/api/v1/lists/{drafted['id']}/publish", slug="foreign")).status_code == 200
     await _look(visit, "/foreign", PAYLOADS[0], PAYLOADS[4])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, Page, expect
 
 from tests.browser.visiting import Visit, silent, site, visit
+from tests.waiting import eventually
 
 __all__ = ["silent", "site", "visit"]
 
@@ -27,11 +28,13 @@ async def _press(visit: Visit, key: str) -> None:
 
 
 async def _until(one: Locator, holds: str) -> None:
-    for _ in range(50):
-        if await one.evaluate(holds):
-            return
-        await one.page.wait_for_timeout(100)
-    raise AssertionError(holds)
+    await eventually(lambda: one.evaluate(holds), pause=0.1)
+
+
+async def _described(page: Page) -> bool:
+    """Load the page again; return whether the assistant has described every item."""
+    await page.reload()
+    return not await page.locator("[data-queue] .tone-accent").count()
 
 
 async def test_ten_items_are_reviewed_by_keyboard_only(visit: Visit) -> None:
@@ -42,11 +45,7 @@ async def test_ten_items_are_reviewed_by_keyboard_only(visit: Visit) -> None:
     await visit.page.goto("/app/links")
     await expect(visit.page.locator(".rail .badge")).to_contain_text(str(THOUGHTS))  # on a page that has nothing to do with it
     await visit.page.goto("/app/review")
-    for _ in range(60):  # until the assistant has described them all
-        if not await visit.page.locator("[data-queue] .tone-accent").count():
-            break
-        await visit.page.wait_for_timeout(500)
-        await visit.page.reload()
+    await eventually(lambda: _described(visit.page), pause=0.5)
     await expect(visit.page.locator("[data-queue]")).to_have_count(THOUGHTS)
 
     for left in range(THOUGHTS - 1, 0, -1):
@@ -102,7 +101,7 @@ async def test_bookmarks_are_tried_out_imported_watched_and_taken_back(visit: Vi
 
     await page.get_by_role("button", name="Import", exact=True).click()  # the file is still chosen
     await expect(page.get_by_role("heading", name="moving.html")).to_be_visible()
-    await expect(page.locator("#progress")).to_contain_text("Done", timeout=60_000)  # without anybody loading the page again
+    await expect(page.locator("#progress")).to_contain_text("Done")  # without anybody loading the page again
     await expect(page.locator("#progress")).to_contain_text("1,501 of 1,501")
     await page.get_by_role("link", name=re.compile("Refused")).click()
     await expect(page.get_by_role("row")).to_have_count(2)
@@ -110,7 +109,7 @@ async def test_bookmarks_are_tried_out_imported_watched_and_taken_back(visit: Vi
 
     await page.get_by_text("Take it back").click()
     await page.get_by_role("button", name="Remove them").click()
-    await expect(page.locator("#progress")).to_contain_text("Taken back", timeout=60_000)
+    await expect(page.locator("#progress")).to_contain_text("Taken back")
     assert "moved in" not in (await visit.ask("GET", "/app/library?q=moved")).text
 
 
@@ -126,11 +125,11 @@ async def test_a_rule_is_made_and_what_it_proposes_is_filed_without_asking(visit
     await page.get_by_label("File what I save without asking").select_option(label="By my own rules alone")
     await page.get_by_role("button", name="Save profile").click()
     assert (await visit.ask("POST", "/api/v1/items", text="A locomotive is heavy.")).status_code == 201
-    for _ in range(60):
-        if "railways" in (await visit.ask("GET", "/app/library?q=locomotive")).text:
-            break
-        await page.wait_for_timeout(500)
-    assert "railways" in (await visit.ask("GET", "/app/library?q=locomotive")).text
+
+    async def filed() -> bool:
+        return "railways" in (await visit.ask("GET", "/app/library?q=locomotive")).text
+
+    await eventually(filed, pause=0.5)
 
     await page.goto("/app/settings")
     await page.get_by_label("File what I save without asking").select_option(label="Never: I look at everything")
@@ -186,7 +185,7 @@ async def test_an_item_becomes_a_link_and_the_link_an_entry_of_a_list(visit: Vis
 async def test_the_omnibox_saves_to_the_library(visit: Visit) -> None:
     await visit.page.goto("/app/links")
     await visit.page.locator("#omnibox").fill("https://example.com/for/later")
-    await expect(visit.page.locator(".omnibox-option", has_text="Save to the library")).to_be_visible()
+    await expect(visit.page.locator(".omnibox-option", has_text="Save to library")).to_be_visible()
     await visit.page.keyboard.press("ArrowDown")
     await visit.page.keyboard.press("ArrowDown")
     await visit.page.keyboard.press("Enter")

@@ -12,6 +12,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.lists.pages_server import Site, held, page, site
 from tests.serving import Served, serving
+from tests.waiting import eventually
 from tools.servers import free_port
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -128,11 +129,8 @@ async def test_a_name_is_judged_as_it_is_typed_and_the_list_published(stranger: 
     await stranger.goto("/my-reading-list")
     await expect(stranger.get_by_role("link", name="First")).to_have_attribute("href", "/my-reading-list/1")
     await stranger.get_by_role("button", name="Open all").click()
-    for _ in range(100):  # both open at once, and which of them is told of first is the browser's business
-        if {web.url("/one"), web.url("/two")} <= {opened.url for opened in stranger.context.pages}:
-            break
-        await stranger.wait_for_timeout(100)
-    assert {web.url("/one"), web.url("/two")} <= {opened.url for opened in stranger.context.pages}
+    both = {web.url("/one"), web.url("/two")}  # they open at once, and which of them is told of first is the browser's business
+    await eventually(lambda: both <= {opened.url for opened in stranger.context.pages})
 
 
 async def test_stale_answers_about_names_are_dropped(stranger: Page, web: Site) -> None:

@@ -10,6 +10,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser.visiting import PAYLOADS, Visit, silent, site, visit
+from tests.waiting import PATIENCE
 
 __all__ = ["silent", "site", "visit"]
 
@@ -23,7 +24,7 @@ async def test_the_first_link_takes_two_actions_after_signing_in(visit: Visit) -
     await visit.page.keyboard.insert_text("https://example.com/a/long/way?to=go")
     await visit.page.keyboard.press("Enter")
 
-    await expect(visit.page.locator(".created")).to_contain_text("leads to example.com/a/long/way?to=go")
+    await expect(visit.page.locator(".created")).to_contain_text("Destination: example.com/a/long/way?to=go")
     await expect(visit.page.locator(".created").get_by_role("button", name="Copy")).to_be_visible()
 
 
@@ -140,9 +141,9 @@ async def test_a_click_ticks_on_the_page_of_its_link_without_reload(visit: Visit
     await expect(visit.page.locator("[data-live-state]")).to_have_class(re.compile("live-on"))
     await expect(ever).to_have_text("0")
     for count in ("1", "2"):
-        async with httpx.AsyncClient(base_url=visit.site.url, headers={"User-Agent": FIREFOX}) as somebody:
+        async with httpx.AsyncClient(base_url=visit.site.url, headers={"User-Agent": FIREFOX}, timeout=PATIENCE) as somebody:
             assert (await somebody.get("/watched")).headers["location"] == "https://example.com/watched"
-        await expect(ever).to_have_text(count, timeout=15_000)
+        await expect(ever).to_have_text(count)
         await expect(people).to_have_text(count)
         await expect(visit.page.locator("[data-chart]")).to_have_attribute("data-chart", re.compile(f",{count}],"))
     assert await visit.page.evaluate("window.same")
@@ -216,7 +217,7 @@ async def test_everything_works_without_script(chromium: Browser, visit: Visit) 
     await page.get_by_role("searchbox", name="Search names").fill("plain")
     await page.get_by_role("button", name="Show").click()
     await expect(page.locator("[data-row]")).to_have_count(1)
-    await page.get_by_label("Tick /plain-form").check()
+    await page.get_by_label("Select /plain-form").check()
     await page.get_by_role("button", name="Disable").click()
     await expect(page.locator("[data-row]")).to_contain_text("Disabled")
     await page.locator("#toasts").get_by_role("button", name="Undo").click()

@@ -11,6 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Dialog, Page, expect
 
 from tests.serving import Served, serving
+from tests.waiting import PATIENCE
 
 WATCH = """window.refused = [];
 document.addEventListener('securitypolicyviolation', (e) => refused.push(e.violatedDirective + ' ' + e.blockedURI))"""
@@ -46,7 +47,7 @@ class Visit:
         """As the page itself would ask, with the cookie and our origin; or as somebody else."""
         cookies = "; ".join(f"{one['name']}={one['value']}" for one in await self.context.cookies())
         headers = {"X-API-Key": key} if key else {} if stranger else {"Origin": self.site.url, "Cookie": cookies}
-        async with httpx.AsyncClient(base_url=self.site.url, headers=headers) as client:
+        async with httpx.AsyncClient(base_url=self.site.url, headers=headers, timeout=PATIENCE) as client:
             return await client.request(method, path, json=body or None)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.serving import refract, serving
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -31,8 +32,8 @@ def damaged(run: Run, data: Path) -> Path:
 def test_a_damaged_file_is_said_by_the_server_and_by_a_backup(run: Run, damaged: Path, tmp_path: Path) -> None:
     with serving(damaged) as server:
         key = refract("keys", "create", "--name", "n", "--data-dir", str(damaged)).stdout.strip()
-        answer = httpx.get(f"{server.url}/api/v1/links", headers={"x-api-key": key})
-        ready = httpx.get(f"{server.url}/ready")
+        answer = httpx.get(f"{server.url}/api/v1/links", headers={"x-api-key": key}, timeout=PATIENCE)
+        ready = httpx.get(f"{server.url}/ready", timeout=PATIENCE)
     assert (answer.status_code, answer.json()["code"]) == (503, "STORE_DAMAGED")
     assert ready.status_code == 503
     assert "damaged" in ready.json()["dependencies"]["database"]["detail"]

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import time
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -14,7 +13,8 @@ from refract.cli.doctor.findings import DoctorFinding, FindingStatus
 from refract.clicks.spool.reader import has_ingester
 from refract.core.settings.model import Settings
 from tests.conftest import make_settings
-from tests.serving import PATIENCE, refract, serving
+from tests.serving import refract, serving
+from tests.waiting import eventually_blocking
 from tools.servers import Redis as RedisServer
 from tools.servers import free_port
 
@@ -88,10 +88,7 @@ async def test_an_installation_that_is_elsewhere(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with serving(data):
-        deadline = time.monotonic() + PATIENCE
-        while not has_ingester(data / "spool"):  # it begins a moment after the first answers
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually_blocking(lambda: has_ingester(data / "spool"))  # it begins a moment after the first answers
         said = refract("doctor", "--data-dir", str(data))
         assert "somebody stores them" in said.stdout
         assert said.returncode == 0, said.stdout + said.stderr
@@ -106,10 +103,7 @@ def test_it_looks_at_the_address_that_the_server_has(tmp_path: Path) -> None:
     """Finding: a server with `--port 9000` was looked for at port 8000, and so were short URLs."""
     data = tmp_path / "data"
     with serving(data) as server:
-        deadline = time.monotonic() + PATIENCE
-        while not has_ingester(data / "spool"):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually_blocking(lambda: has_ingester(data / "spool"))
         told = refract("doctor", "--data-dir", str(data), "--json", REFRACT_PORT="1")
 
     said = {finding["subject"]: finding["sentence"] for finding in json.loads(told.stdout)}

@@ -318,9 +318,8 @@ async def test_a_user_that_may_only_read_is_named_on_a_web_node(database: str, t
         await db.close()
 
 
-async def test_more_connections_than_the_server_has_are_named(tmp_path: Path) -> None:
-    url = os.environ["REFRACT_TEST_POSTGRESQL_URL"]
-    found = await run_checks(make_settings(tmp_path, database_url=url, workers=8, database_pool_size=200))
+async def test_more_connections_than_the_server_has_are_named(tmp_path: Path, postgresql_url: str) -> None:
+    found = await run_checks(make_settings(tmp_path, database_url=postgresql_url, workers=8, database_pool_size=200))
 
     assert "connections" in [one.subject for one in found if one.status is WRONG]
 

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from proofs.harness import proc, stage
 from proofs.harness.site import Site, site
 from proofs.harness.wire import Wire, get, request
+from tests.waiting import eventually
 
 BODY = b'{"destination": "https://example.com/late"}'
 
@@ -45,13 +45,6 @@ async def _on_terminal(home: Path, workers: int) -> AsyncIterator[tuple[Site, Ca
         os.close(theirs)
         await made.until_complete()
         yield made, lambda: os.close(ours)
-
-
-async def _eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.05)
 
 
 async def test_a_request_that_was_begun_is_answered_and_told_to_go(tmp_path: Path) -> None:
@@ -101,13 +94,13 @@ async def test_a_reload_of_one_process_keeps_it_and_fails_nobody(tmp_path: Path)
     async with _serving(tmp_path) as made:
         wire = await _half_sent(made)
         os.kill(made.pid, signal.SIGHUP)
-        await _eventually(lambda: bool(proc.children(made.pid)))
+        await eventually(lambda: bool(proc.children(made.pid)))
         assert (await wire.ask(BODY)).status == 201
-        await _eventually(lambda: "server_processes_replaced" in made.log)
+        await eventually(lambda: "server_processes_replaced" in made.log)
         other = await Wire.open(made.port)
         assert (await other.ask(get("/health"))).status == 200
         os.kill(made.pid, signal.SIGHUP)  # and again, by now as the parent
-        await _eventually(lambda: made.log.count("server_processes_replaced") == 2)
+        await eventually(lambda: made.log.count("server_processes_replaced") == 2)
         assert (await (await Wire.open(made.port)).ask(get("/health"))).status == 200
         assert await made.stop() == 0
         assert "Traceback" not in made.log

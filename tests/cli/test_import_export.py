@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,8 @@ from refract.links.export import COLUMNS
 from refract.links.imports import LinkImportOutcome, LinkImportResult
 from refract.records.reader import UnreadableRow
 from tests.cli.conftest import Run
-from tests.serving import PATIENCE, ROOT, refract
+from tests.serving import ROOT, refract
+from tests.waiting import PATIENCE, eventually_blocking
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "imports"
 
@@ -262,10 +262,7 @@ def test_an_import_that_was_stopped_goes_on_where_it_was(tmp_path: Path, data: P
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-m", "refract", "import", "links", str(file), "--data-dir", str(data)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as process:
-        deadline = time.monotonic() + PATIENCE
-        while links_in(data) < 1000:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually_blocking(lambda: links_in(data) >= 1000, pause=0.01)
         process.send_signal(signal.SIGINT)
         said, warned = process.communicate(timeout=PATIENCE)
 

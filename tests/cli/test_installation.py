@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import sqlite3
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ import pytest
 from refract import migrations
 from tests.cli.conftest import Run
 from tests.serving import refract, serving
+from tests.waiting import eventually_blocking
 
 COMMANDS = [
     ("shorten", "https://example.com"),
@@ -165,10 +165,7 @@ def test_commands_know_the_address_of_the_server(tmp_path: Path) -> None:
 def test_whoever_listens_everywhere_hears_of_the_base_url(tmp_path: Path) -> None:
     with serving(tmp_path / "data", "--host", "0.0.0.0") as server:  # noqa: S104 - for the moment of a test
         server.signal(signal.SIGTERM)
-        deadline = time.monotonic() + 30
-        while "REFRACT_BASE_URL" not in server.output:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually_blocking(lambda: "REFRACT_BASE_URL" in server.output)
         assert f"Short URLs will say http://127.0.0.1:{server.port}" in server.output
 
 

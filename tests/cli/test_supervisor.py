@@ -6,8 +6,7 @@ import os
 import signal
 import socket
 import sys
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from refract.core.settings.model import Settings
 from refract.server import supervisor
 from refract.server.supervisor import ProcessSupervisor
+from tests.waiting import PATIENCE, eventually
 
 CHILD = """
 import os, signal, sys, time
@@ -97,13 +97,6 @@ def _alive(pid: int) -> bool:
         return False
 
 
-async def _eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)
-
-
 @pytest.fixture
 def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nursery:
     script = tmp_path / "child.py"
@@ -132,7 +125,7 @@ async def _supervised(
         finally:
             if not task.done():
                 os.kill(os.getpid(), signal.SIGTERM)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 await task
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 asyncio.get_running_loop().remove_signal_handler(number)
@@ -141,31 +134,31 @@ async def _supervised(
 async def test_a_process_that_dies_while_others_are_being_replaced_is_followed_at_once(tmp_path: Path, nursery: Nursery) -> None:
     nursery.plan("lingers")
     async with _supervised(tmp_path, 3):
-        await _eventually(lambda: len(nursery.living) == 3)
+        await eventually(lambda: len(nursery.living) == 3)
         first = nursery.living
         os.kill(os.getpid(), signal.SIGHUP)
-        await _eventually(lambda: len(nursery.leaving) == 1)  # its successor serves
+        await eventually(lambda: len(nursery.leaving) == 1)  # its successor serves
         nursery.plan("serves")
         os.kill(next(pid for pid in first if pid not in nursery.leaving), signal.SIGKILL)
-        await _eventually(lambda: len(nursery.born) == 5)
+        await eventually(lambda: len(nursery.born) == 5)
         assert _alive(nursery.leaving[0])
-        await _eventually(lambda: len(nursery.living) == 3 and not set(first) & set(nursery.living))
+        await eventually(lambda: len(nursery.living) == 3 and not set(first) & set(nursery.living))
 
 
 async def test_one_process_is_there_before_the_database_is_prepared_and_all_go_on_after_it(tmp_path: Path, nursery: Nursery) -> None:
     nursery.plan("serves")
     async with _supervised(tmp_path, 2, prepared=False) as (parent, _):
-        await _eventually(lambda: len(nursery.living) == 1)
+        await eventually(lambda: len(nursery.living) == 1)
         await asyncio.sleep(0.2)
         assert (len(nursery.born), nursery.going) == (1, [])
         parent.mark_prepared()
-        await _eventually(lambda: sorted(nursery.going) == sorted(nursery.born) and len(nursery.living) == 2)
+        await eventually(lambda: sorted(nursery.going) == sorted(nursery.born) and len(nursery.living) == 2)
 
 
 async def test_stopped_before_the_database_is_prepared_nobody_stays(tmp_path: Path, nursery: Nursery) -> None:
     nursery.plan("serves")
     async with _supervised(tmp_path, 2, prepared=False):
-        await _eventually(lambda: len(nursery.living) == 1)
+        await eventually(lambda: len(nursery.living) == 1)
     assert (nursery.living, nursery.going) == ([], [])
 
 
@@ -175,20 +168,20 @@ async def test_one_that_cannot_start_does_not_hold_up_another(tmp_path: Path, nu
     monkeypatch.setattr(supervisor, "MIN_LIFETIME_SECONDS", 1.0)
     nursery.plan("serves", "dies", "serves")
     async with _supervised(tmp_path, 2):
-        await _eventually(lambda: len(nursery.born) == 2 and len(nursery.living) == 1)
+        await eventually(lambda: len(nursery.born) == 2 and len(nursery.living) == 1)
         await asyncio.sleep(1.1)  # it does not die young
         os.kill(nursery.living[0], signal.SIGKILL)
-        await _eventually(lambda: len(nursery.born) == 3 and len(nursery.living) == 1)
+        await eventually(lambda: len(nursery.born) == 3 and len(nursery.living) == 1)
 
 
 async def test_a_stop_in_the_middle_of_a_replacement_stops(tmp_path: Path, nursery: Nursery) -> None:
     nursery.plan("serves", "serves", "serves", "slow")
     async with _supervised(tmp_path, 3) as (_, task):
-        await _eventually(lambda: len(nursery.living) == 3)
+        await eventually(lambda: len(nursery.living) == 3)
         os.kill(os.getpid(), signal.SIGHUP)
-        await _eventually(lambda: len(nursery.born) == 4)
+        await eventually(lambda: len(nursery.born) == 4)
         os.kill(os.getpid(), signal.SIGTERM)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await task
         assert nursery.living == []
         assert len(nursery.born) == 4  # nobody was replaced after the stop
@@ -197,12 +190,12 @@ async def test_a_stop_in_the_middle_of_a_replacement_stops(tmp_path: Path, nurse
 async def test_a_stop_waits_for_one_that_is_still_leaving(tmp_path: Path, nursery: Nursery) -> None:
     nursery.plan("lingers", "lingers", "serves")
     async with _supervised(tmp_path, 2) as (_, task):
-        await _eventually(lambda: len(nursery.living) == 2)
+        await eventually(lambda: len(nursery.living) == 2)
         os.kill(os.getpid(), signal.SIGHUP)
-        await _eventually(lambda: len(nursery.born) == 3)
+        await eventually(lambda: len(nursery.born) == 3)
         await asyncio.sleep(0.3)  # the successor serves, its predecessor lingers
         os.kill(os.getpid(), signal.SIGTERM)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await task
         assert nursery.living == []
 
@@ -210,25 +203,25 @@ async def test_a_stop_waits_for_one_that_is_still_leaving(tmp_path: Path, nurser
 async def test_a_successor_that_does_not_start_leaves_the_old_ones_serving(tmp_path: Path, nursery: Nursery) -> None:
     nursery.plan("serves", "serves", "dies")
     async with _supervised(tmp_path, 2):
-        await _eventually(lambda: len(nursery.living) == 2)
+        await eventually(lambda: len(nursery.living) == 2)
         first = set(nursery.living)
         os.kill(os.getpid(), signal.SIGHUP)
-        await _eventually(lambda: len(nursery.born) == 3)
+        await eventually(lambda: len(nursery.born) == 3)
         await asyncio.sleep(0.3)
         assert set(nursery.living) == first
         nursery.plan("serves")
         os.kill(os.getpid(), signal.SIGHUP)
-        await _eventually(lambda: len(nursery.living) == 2 and not first & set(nursery.living))
+        await eventually(lambda: len(nursery.living) == 2 and not first & set(nursery.living))
 
 
 async def test_asked_again_during_a_replacement_it_replaces_again(tmp_path: Path, nursery: Nursery) -> None:
     nursery.plan("serves")
     async with _supervised(tmp_path, 2):
-        await _eventually(lambda: len(nursery.living) == 2)
+        await eventually(lambda: len(nursery.living) == 2)
         os.kill(os.getpid(), signal.SIGHUP)
-        await _eventually(lambda: len(nursery.born) >= 3)
+        await eventually(lambda: len(nursery.born) >= 3)
         os.kill(os.getpid(), signal.SIGHUP)
-        await _eventually(lambda: len(nursery.born) == 6 and len(nursery.living) == 2)
+        await eventually(lambda: len(nursery.born) == 6 and len(nursery.living) == 2)
 
 
 async def test_the_database_is_prepared_by_the_new_code_before_anybody_is_replaced(
@@ -238,35 +231,35 @@ async def test_the_database_is_prepared_by_the_new_code_before_anybody_is_replac
     nursery.plan("serves")
     nursery.prepare_by(monkeypatch, 2)
     async with _supervised(tmp_path, 2):
-        await _eventually(lambda: len(nursery.living) == 2)
+        await eventually(lambda: len(nursery.living) == 2)
         first = set(nursery.living)
         os.kill(os.getpid(), signal.SIGHUP)
-        await _eventually(lambda: nursery.prepared == 1)
+        await eventually(lambda: nursery.prepared == 1)
         nursery.prepare_by(monkeypatch, 0)
         assert set(nursery.born) == first  # nobody was started on a database that is not prepared
         os.kill(os.getpid(), signal.SIGHUP)
-        await _eventually(lambda: nursery.prepared == 2 and len(nursery.living) == 2 and not first & set(nursery.living))
+        await eventually(lambda: nursery.prepared == 2 and len(nursery.living) == 2 and not first & set(nursery.living))
 
 
 async def test_a_process_that_needs_a_newer_schema_gets_it(tmp_path: Path, nursery: Nursery) -> None:
     """A version is installed, not yet reloaded, and a process dies: its successor is of the new code."""
     nursery.plan("serves", "needs-schema", "serves")
     async with _supervised(tmp_path, 1):
-        await _eventually(lambda: len(nursery.living) == 1)
+        await eventually(lambda: len(nursery.living) == 1)
         os.kill(nursery.living[0], signal.SIGKILL)
-        await _eventually(lambda: len(nursery.born) == 3 and nursery.living == nursery.born[2:])
+        await eventually(lambda: len(nursery.born) == 3 and nursery.living == nursery.born[2:])
         assert nursery.prepared == 1
 
 
 async def test_no_descriptor_is_left_behind(tmp_path: Path, nursery: Nursery) -> None:
     nursery.plan("serves")
     async with _supervised(tmp_path, 2):
-        await _eventually(lambda: len(nursery.living) == 2)
+        await eventually(lambda: len(nursery.living) == 2)
         before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
         for _ in range(3):
             last = len(nursery.born)
             os.kill(nursery.living[0], signal.SIGKILL)
-            await _eventually(lambda last=last: len(nursery.born) > last and len(nursery.living) == 2)  # type: ignore[misc]
+            await eventually(lambda last=last: len(nursery.born) > last and len(nursery.living) == 2)
         with contextlib.suppress(AssertionError):
-            await _eventually(lambda: len(os.listdir("/proc/self/fd")) <= before)  # noqa: PTH208
+            await eventually(lambda: len(os.listdir("/proc/self/fd")) <= before)  # noqa: PTH208
         assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208

@@ -183,7 +183,7 @@ import asyncio, os, random, signal, sys
 from pathlib import Path
 from refract.clicks.archive import service
 from refract.core.runtime import running
-from refract.core.settings.model import Settings
+from refract.core.settings import Settings
 
 async def main():
     service.BATCH_SIZES = dict.fromkeys(service.BATCH_SIZES, 40)

@@ -24,6 +24,7 @@ from tests import make
 from tests.clicks.counting import BOT, click, stored
 from tests.client import by_key, on_sqlite
 from tests.serving import serving
+from tests.waiting import PATIENCE
 
 
 def events_in(body: str) -> list[dict[str, Any]]:
@@ -127,7 +128,7 @@ async def test_the_stream_ends_when_the_process_stops(
 
 @asynccontextmanager
 async def streaming(url: str, key: str) -> AsyncIterator[AsyncIterator[str]]:
-    async with httpx.AsyncClient(timeout=20) as browser, browser.stream("GET", url, headers=by_key(key)) as answer:
+    async with httpx.AsyncClient(timeout=PATIENCE) as browser, browser.stream("GET", url, headers=by_key(key)) as answer:
         assert answer.status_code == 200
         yield answer.aiter_lines()
 
@@ -137,9 +138,9 @@ async def test_a_click_shows_within_seconds_on_a_real_server_and_drain_ends_the_
         async with open_runtime(Settings(data_dir=tmp_path / "data")) as rt, rt.db.write() as session:
             ada = await make.person(session, rt)
             made, key = await make.link(session, rt, ada, name="seen"), await make.key(session, rt, ada)
-        async with streaming(f"{served.url}/api/v1/links/{made.id}/stats/live", key) as lines, asyncio.timeout(15):
+        async with streaming(f"{served.url}/api/v1/links/{made.id}/stats/live", key) as lines, asyncio.timeout(PATIENCE):
             assert (await _next(lines))["clicks"] == 0
-            async with httpx.AsyncClient() as visitor:
+            async with httpx.AsyncClient(timeout=PATIENCE) as visitor:
                 answer = await visitor.get(f"{served.url}/seen", headers={"User-Agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0"})
             assert answer.status_code == 302
             assert (await _next(lines))["clicks"] == 1

@@ -40,6 +40,7 @@ from refract.clicks.spool.reader import (
 )
 from refract.clicks.spool.writer import SpoolWriter, TurnBuffer, format_segment_name
 from tests.services_plugin import ABSENT
+from tests.waiting import PATIENCE
 
 
 def a_frame(target: int, agent: bytes = b"Mozilla/5.0") -> bytes:
@@ -449,7 +450,7 @@ spool.close()
 
 def test_a_full_disk_costs_whole_clicks_and_says_how_many(tmp_path: Path) -> None:
     process = run(FULL, tmp_path)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=PATIENCE)
     first, second, third, fourth, kept, lost, problem, after = out.strip().split(",")
 
     (spool,) = list_spools(tmp_path)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from httpx import AsyncClient
 
-from refract.cli.demo.traffic import Traffic, frames
+from refract.cli.demo.traffic import TrafficPlan, make_visits
 from refract.clicks.models import ClickEvent
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
@@ -67,10 +67,10 @@ async def populated(rt: Runtime, clock: ManualClock, client: AsyncClient, ada: U
         await links.add_owner(session, make.who(bob), ids[2], ada.email, clock.now())
         key = await make.key(session, rt, ada)
     clock.advance((NOW - clock.now()).total_seconds())
-    made = Traffic(ids, BEGIN, NOW, clicks, seed=11)
+    made = TrafficPlan(ids, BEGIN, NOW, clicks, seed=11)
     edges = [click(ids[number % 2], moment(text), host=f"203.0.{number}.1") for number, text in enumerate(EDGES)]
     edges += [click(ids[0], moment(text), agent=BOT) for text in EDGES[:4]] + [click(ids[0], moment(text), shy=True) for text in EDGES[:3]]
-    await stored(rt, [*frames(made), *edges])
+    await stored(rt, [*(visit.frame for visit in make_visits(made)), *edges])
     world = World(rt, client, key, ids)
     await world.look()
     return world

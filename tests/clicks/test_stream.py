@@ -18,6 +18,7 @@ from refract.clicks.verify import reconcile
 from refract.core.clock import ManualClock
 from refract.core.redis import RETRY_INTERVAL, RedisAway, RedisClient
 from refract.core.runtime import Runtime
+from tests.waiting import eventually
 from tools.servers import Redis as RedisServer
 
 one_database = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -289,9 +290,7 @@ async def test_without_redis_a_node_that_may_only_read_leaves_its_directory_to_o
     fleet.server.stop()
     running = asyncio.create_task(fleet.shipper.run())
     try:
-        async with asyncio.timeout(10):
-            while not await _free(fleet.root):  # noqa: ASYNC110 - a lock of the kernel sends no event
-                await asyncio.sleep(0.05)
+        await eventually(lambda: _free(fleet.root))
     finally:
         running.cancel()
     assert await Ingester(fleet.rt).apply_all() == 4

@@ -8,6 +8,7 @@ from typing import cast
 import uvloop
 
 from refract.core.sockets import has_unread_data, shut_down_writing
+from tests.waiting import PATIENCE
 
 
 def heard(client: socket.socket) -> bytes | None:
@@ -27,7 +28,7 @@ class Pair:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: _Note(self), "127.0.0.1", 0)
         client = socket.create_connection(server.sockets[0].getsockname())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             transport = await self.made
         server.close()
         return transport, client

@@ -17,6 +17,7 @@ import yaml  # type: ignore[import-untyped]
 from tests.deploy.promql import Scrape, evaluate
 from tests.redirect.outside import Outside
 from tests.serving import Served, refract, serving
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 RULES: list[dict[str, Any]] = yaml.safe_load((ROOT / "deploy/prometheus/refract-alerts.yml").read_text())["groups"][0]["rules"]
@@ -29,7 +30,7 @@ def scrape(nodes: dict[str, Served]) -> Scrape:
     for role, node in nodes.items():
         target = {"job": "refract", "instance": f"127.0.0.1:{node.port}"}
         with contextlib.suppress(httpx.TransportError):
-            answer = httpx.get(f"{node.url}/metrics", headers={"authorization": f"Bearer {TOKEN}"}, timeout=10)
+            answer = httpx.get(f"{node.url}/metrics", headers={"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE)
             assert answer.status_code == 200, (role, answer.text)
             found.add(answer.text, **target)
             found.add("up 1", **target)
@@ -64,7 +65,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Served
 @pytest.fixture(scope="module")
 def healthy(fleet: dict[str, Served]) -> tuple[Scrape, Scrape]:
     before = scrape(fleet)
-    assert httpx.get(f"{fleet['redirect'].url}/here").status_code == 302
+    assert httpx.get(f"{fleet['redirect'].url}/here", timeout=PATIENCE).status_code == 302
     return before, scrape(fleet)
 
 
@@ -137,8 +138,8 @@ def test_a_spool_shared_by_processes_is_counted_once(healthy: tuple[Scrape, Scra
 def test_a_dead_worker_is_noticed(fleet: dict[str, Served], healthy: tuple[Scrape, Scrape]) -> None:
     """Last of this file: the worker does not come back."""
     fleet["worker"].process.kill()
-    fleet["worker"].process.wait(30)
-    assert httpx.get(f"{fleet['redirect'].url}/here").status_code == 302
+    fleet["worker"].process.wait(PATIENCE)
+    assert httpx.get(f"{fleet['redirect'].url}/here", timeout=PATIENCE).status_code == 302
 
     after = scrape(fleet)
     set_machine(after)

@@ -31,6 +31,7 @@ from tests.conftest import make_settings
 from tests.redirect.outside import Outside
 from tests.services_plugin import ABSENT
 from tests.serving import serving
+from tests.waiting import PATIENCE
 from tools import packages
 from tools.servers import free_port
 
@@ -194,7 +195,8 @@ def test_the_front_sends_everybody_where_they_belong(tmp_path: Path) -> None:
         front = _front(tmp_path, nginx, ports, port, secure)
         try:
             _wait(port)
-            client = httpx.Client(verify=False, trust_env=False, base_url=f"https://127.0.0.1:{secure}", headers={"host": "go.example.com"})  # noqa: S501 - our own certificate
+            where: Any = {"base_url": f"https://127.0.0.1:{secure}", "headers": {"host": "go.example.com"}}
+            client = httpx.Client(verify=False, trust_env=False, timeout=PATIENCE, **where)  # noqa: S501 - our own certificate
             with client:
                 moved = client.get(f"http://127.0.0.1:{port}/here")
                 assert (moved.status_code, moved.headers["location"]) == (308, "https://go.example.com/here")
@@ -207,14 +209,14 @@ def test_the_front_sends_everybody_where_they_belong(tmp_path: Path) -> None:
                 assert client.get("/nothing-here", headers={"accept": "application/json"}).json()["code"] == "NO_SUCH_LINK"
                 assert "What we read" in client.get("/reading", headers={"accept": "text/html"}).text
                 assert client.get("/reading/1").headers["location"] == "https://example.com/first"
-                told = httpx.get(f"{redirect.url}/metrics", headers=scraper).text
+                told = httpx.get(f"{redirect.url}/metrics", headers=scraper, timeout=PATIENCE).text
                 assert "refract_clicks_kept_total 3.0" in told, "the redirect node answers for links and for lists"
-                assert "refract_clicks_kept_total 0.0" in httpx.get(f"{web.url}/metrics", headers=scraper).text
+                assert "refract_clicks_kept_total 0.0" in httpx.get(f"{web.url}/metrics", headers=scraper, timeout=PATIENCE).text
                 assert [client.get(path).status_code for path in ("/metrics", "/ready", "/METRICS")] == [404] * 3
                 assert client.get("/health").status_code == 200
         finally:
             front.terminate()
-            front.wait(10)
+            front.wait(PATIENCE)
 
 
 async def _published(session: WriteSession, rt: Runtime, owner: User) -> None:
@@ -257,10 +259,10 @@ def _knows_http2(nginx: str) -> bool:
 
 
 def _wait(port: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
-            httpx.get(f"http://127.0.0.1:{port}/", trust_env=False)
+            httpx.get(f"http://127.0.0.1:{port}/", trust_env=False, timeout=PATIENCE)
         except httpx.TransportError:
             time.sleep(0.05)
         else:

@@ -1,40 +1,34 @@
 """A click's whole way: a real server, the lane, the spool, the ingester, the totals."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.redirect.outside import Outside
-from tests.serving import PATIENCE, refract, serving
+from tests.serving import refract, serving
+from tests.waiting import PATIENCE, eventually_blocking
 from tools.servers import Redis as RedisServer
 
 PERSON = {"user-agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "referer": "https://news.example.org/a?secret=1"}
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("role", ["all", "web"])
 def test_a_redirect_is_counted_once_and_the_figures_add_up(tmp_path: Path, role: str) -> None:
     data = tmp_path / "data"
     outside = Outside(data)
-    with serving(data, "--role", role) as server, httpx.Client(base_url=server.url, headers=PERSON) as client:
+    with serving(data, "--role", role) as server, httpx.Client(base_url=server.url, headers=PERSON, timeout=PATIENCE) as client:
         link = outside.link("https://example.com/landing?x=1", name="road-map")
-        eventually(lambda: "refract_cache_forgotten_total 0.0" not in client.get("/metrics").text)  # the news of the link's own birth
+        eventually_blocking(
+            lambda: "refract_cache_forgotten_total 0.0" not in client.get("/metrics").text
+        )  # the news of the link's own birth
         answers = [client.get("/Road_Map", params={"utm_source": "mail"}) for _ in range(5)]
         client.head("/road-map")
 
         assert {answer.status_code for answer in answers} == {302}
         assert {answer.headers["location"] for answer in answers} == {"https://example.com/landing?x=1"}
         assert all("x-request-id" not in answer.headers for answer in answers)
-        eventually(lambda: outside.clicks(link.id) == 5)
+        eventually_blocking(lambda: outside.clicks(link.id) == 5)
         metrics = client.get("/metrics").text
         assert 'refract_lookups_total{tier="database"} 2.0' in metrics  # one for each spelling
         assert 'refract_lookups_total{tier="memory"} 4.0' in metrics
@@ -53,12 +47,12 @@ def test_a_redirect_node_spools_and_a_worker_beside_it_ingests(tmp_path: Path) -
     with (
         serving(data, "--role", "worker") as worker,
         serving(data, "--role", "redirect") as server,
-        httpx.Client(headers=PERSON) as client,
+        httpx.Client(headers=PERSON, timeout=PATIENCE) as client,
     ):
         link = outside.link(name="n")
         assert [client.get(f"{server.url}/n").status_code for _ in range(3)] == [302] * 3
         assert client.get(f"{server.url}/{outside.code(link.id)}").status_code == 302
-        eventually(lambda: outside.clicks(link.id) == 4)
+        eventually_blocking(lambda: outside.clicks(link.id) == 4)
 
         assert client.get(f"{server.url}/").status_code == 404
         assert client.get(f"{server.url}/app/links").status_code == 404
@@ -84,14 +78,14 @@ def test_with_redis_a_redirect_node_and_a_worker_need_no_common_directory(tmp_pa
     with (
         serving(data, "--role", "worker", REFRACT_REDIS_URL=redis, REFRACT_DATABASE_URL=database),
         serving(apart, "--role", "redirect", REFRACT_REDIS_URL=redis, REFRACT_DATABASE_URL=database) as server,
-        httpx.Client(headers=PERSON) as client,
+        httpx.Client(headers=PERSON, timeout=PATIENCE) as client,
     ):
         link = outside.link(name="n")
         assert [client.get(f"{server.url}/n").status_code for _ in range(7)] == [302] * 7
-        eventually(lambda: outside.clicks(link.id) == 7)
+        eventually_blocking(lambda: outside.clicks(link.id) == 7)
         assert client.get(f"{server.url}/ready").json()["dependencies"]["redis"]["status"] == "ok"
         redis_server.stop()
         assert [client.get(f"{server.url}/n").status_code for _ in range(5)] == [302] * 5
         assert client.get(f"{server.url}/ready").json()["status"] == "degraded"
         redis_server.start()
-        eventually(lambda: outside.clicks(link.id) == 12)
+        eventually_blocking(lambda: outside.clicks(link.id) == 12)

@@ -1,7 +1,5 @@
 """Two real processes: what one change says, both answer."""
 
-import time
-from collections.abc import Callable
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
@@ -16,7 +14,8 @@ from refract.links.safety.blocked_domains import block_domain, unblock_domain
 from refract.links.schemas import LinkPatch
 from tests import make
 from tests.redirect.outside import Outside
-from tests.serving import PATIENCE, serving
+from tests.serving import serving
+from tests.waiting import PATIENCE, eventually_blocking
 
 ASKED = 24
 """Connections a round: that one process gets none of them is as likely as 24 coins on one side."""
@@ -35,10 +34,8 @@ def answers(url: str) -> set[tuple[int, str | None]]:
     return found
 
 
-def eventually(asks: Callable[[], set[tuple[int, str | None]]], wanted: tuple[int, str | None]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while (found := asks()) != {wanted}:
-        assert time.monotonic() < deadline, found
+def _settles(url: str, wanted: tuple[int, str | None]) -> None:
+    eventually_blocking(lambda: answers(url) == {wanted}, pause=0, explain=lambda: answers(url))
 
 
 def test_a_change_reaches_every_process(database: str, tmp_path: Path) -> None:
@@ -46,13 +43,13 @@ def test_a_change_reaches_every_process(database: str, tmp_path: Path) -> None:
     outside = Outside(data, database_url=database)
     with serving(data, "--workers", "2", REFRACT_DATABASE_URL=database, REFRACT_MISSES_PER_MINUTE="unlimited") as server:
         url = f"{server.url}/x"
-        eventually(lambda: answers(url), (404, None))
+        _settles(url, (404, None))
         link = outside.link("https://one.example/", name="X")
-        eventually(lambda: answers(url), (302, "https://one.example/"))
+        _settles(url, (302, "https://one.example/"))
 
         for change, wanted in _changes(outside, link):
             outside.write(change)
-            eventually(lambda: answers(url), wanted)
+            _settles(url, wanted)
 
 
 def _changes(outside: Outside, link: Link) -> list[tuple[Any, tuple[int, str | None]]]:

@@ -14,7 +14,7 @@ import asyncio, json, sys
 from refract.server import child, process
 from refract.core.log import configure_logging
 from refract.core.runtime import running
-from refract.core.settings.loader import load_settings
+from refract.core.configuring import load_settings
 
 async def main():
     settings = load_settings()
@@ -36,6 +36,7 @@ HEAVY = {"alembic", "duckdb", "numpy", "datasketches", "trafilatura", "ua_parser
 NEVER = {
     "redirect": HEAVY
     | {
+        "babel",
         "fastapi",
         "httpx",
         "refract.app",
@@ -44,7 +45,7 @@ NEVER = {
         "refract.jobs.worker",
         "refract.clicks.ingest.ingester",
     },
-    "worker": HEAVY | {"fastapi", "jinja2", "segno", "refract.app", "refract.redirect.protocol", "refract.redirect.asgi"},
+    "worker": HEAVY | {"babel", "fastapi", "jinja2", "segno", "refract.app", "refract.redirect.protocol", "refract.redirect.asgi"},
     "web": HEAVY | {"refract.server.worker", "refract.migrations.tables"},
     "all": HEAVY | {"refract.migrations.tables"},
 }
@@ -54,7 +55,7 @@ ALWAYS = {
     "web": {"fastapi", "refract.redirect.protocol", "refract.clicks.ingest.ingester"},
     "all": {"fastapi", "refract.redirect.protocol", "refract.jobs.worker", "refract.clicks.ingest.ingester"},
 }
-LATER = {"fastapi", "refract.app", "refract.server.worker", "refract.clicks.ingest.ingester", "refract.library"}
+LATER = {"babel", "fastapi", "refract.app", "refract.server.worker", "refract.clicks.ingest.ingester", "refract.library"}
 """Loaded while links are followed already."""
 
 

@@ -22,10 +22,10 @@ from refract.lists import service as lists
 from refract.lists.access import ListCaller as ListMaker
 from refract.migrations.tables import list_ingest_tables, list_redirect_tables, metadata
 from tests import make
-from tests.flows.test_clicks import eventually
 from tests.redirect.outside import Outside
 from tests.services_plugin import address_of
 from tests.serving import refract, serving
+from tests.waiting import PATIENCE, eventually_blocking
 
 ACCOUNTS = ("web", "redirect", "ingest")
 SECRET = "p'ss%40:word"
@@ -80,12 +80,12 @@ def test_each_role_runs_on_a_user_that_can_do_no_more_than_it_needs(urls: dict[s
         serving(tmp_path / "web", "--role", "web", REFRACT_DATABASE_URL=urls["web"]) as web,
         serving(node, "--role", "ingest", REFRACT_DATABASE_URL=urls["ingest"]) as ingest,
         serving(node, "--role", "redirect", REFRACT_DATABASE_URL=urls["redirect"]) as redirect,
-        httpx.Client() as client,
+        httpx.Client(timeout=PATIENCE) as client,
     ):
         link = outside.link(name="n")
         assert [client.get(f"{redirect.url}/n").status_code for _ in range(3)] == [302] * 3
         assert client.get(f"{redirect.url}/nothing").status_code == 404
-        eventually(lambda: outside.clicks(link.id) == 3)
+        eventually_blocking(lambda: outside.clicks(link.id) == 3)
         for one in (web, ingest, redirect):
             assert client.get(f"{one.url}/ready").json()["status"] == "ready", one.output
         assert client.get(f"{web.url}/n").status_code == 302
@@ -130,7 +130,7 @@ def test_a_redirect_node_that_may_only_read_answers_for_every_name(urls: dict[st
     outside.write(lambda session, _: session.execute(update(BrowserSession).values(last_seen_at=last_month)))
     start: dict[str, Any] = {"REFRACT_DATABASE_URL": urls["redirect"], "REFRACT_LOG_LEVEL": "debug", "REFRACT_LOG_FORMAT": "json"}
     with serving(node, "--role", "ingest", REFRACT_DATABASE_URL=urls["ingest"]):
-        with serving(node, "--role", "redirect", **start) as redirect, httpx.Client(base_url=redirect.url) as client:
+        with serving(node, "--role", "redirect", **start) as redirect, httpx.Client(base_url=redirect.url, timeout=PATIENCE) as client:
             listed = client.get("/reading", headers=page)
             assert (listed.status_code, "What we read" in listed.text) == (200, True)
             assert [client.get(f"/reading.{feed}").status_code for feed in ("rss", "json", "md")] == [200] * 3
@@ -144,11 +144,11 @@ def test_a_redirect_node_that_may_only_read_answers_for_every_name(urls: dict[st
             missed = client.get("/heer", headers=page | {"cookie": f"refract={cookie}"})
             assert (missed.status_code, "here" in missed.text) == (404, True)
             assert [client.post("/here").status_code, client.get("/").status_code, client.get("/api/v1/me").status_code] == [405, 404, 404]
-            eventually(lambda: outside.clicks(link.id) == 1)
+            eventually_blocking(lambda: outside.clicks(link.id) == 1)
         with serving(node, "--role", "redirect", **start) as again:
-            eventually(lambda: '"addresses": 1' in again.output)
-            assert httpx.get(f"{again.url}/here").status_code == 302
-            assert 'refract_lookups_total{tier="memory"} 1.0' in httpx.get(f"{again.url}/metrics").text
+            eventually_blocking(lambda: '"addresses": 1' in again.output)
+            assert httpx.get(f"{again.url}/here", timeout=PATIENCE).status_code == 302
+            assert 'refract_lookups_total{tier="memory"} 1.0' in httpx.get(f"{again.url}/metrics", timeout=PATIENCE).text
     for one in (redirect, again):
         assert not [word for word in ("denied", "permission", "traceback", "background_failed") if word in one.output.lower()], one.output
 

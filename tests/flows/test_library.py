@@ -3,8 +3,7 @@
 import re
 import signal
 import sqlite3
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,10 @@ from typing import Any
 import httpx
 
 from tests.library.outside import SlowModel, model_by_thread, pages_by_thread, twenty_pages
-from tests.serving import PATIENCE, Served, refract, serving
+from tests.serving import Served, refract, serving
+from tests.waiting import PATIENCE, eventually_blocking
 
 LOOPBACK: dict[str, Any] = {"REFRACT_FETCH_ALLOW": "127.0.0.0/8"}
-
-
-def eventually(holds: Callable[[], bool], patience: float = 2 * PATIENCE) -> None:
-    deadline = time.monotonic() + patience
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def _client(url: str, data: Path) -> httpx.Client:
@@ -75,7 +68,7 @@ def test_twenty_pages_without_network_or_model(tmp_path: Path) -> None:
         command = refract("save", "A thought about steam engines.", "--tag", "engines", "--data-dir", str(data))
         assert (command.returncode, command.stderr) == (0, "")
 
-        eventually(lambda: len(_pending(client, "READY_TO_CONFIRM")) == 21)
+        eventually_blocking(lambda: len(_pending(client, "READY_TO_CONFIRM")) == 21, 2 * PATIENCE)
 
         ready = _pending(client, "READY_TO_CONFIRM")
         assert {item["enrichment"] for item in ready} == {"SYSTEM"}
@@ -113,7 +106,7 @@ def test_a_worker_killed_in_the_middle_of_a_model_call_charges_once(tmp_path: Pa
         with serving(data, **fast) as server, _client(server.url, data) as client:
             assert model.asked.acquire(timeout=2 * PATIENCE), "another worker asks again"
             model.go.set()
-            eventually(lambda: client.get(f"/items/{item['id']}").json()["status"] == "READY_TO_CONFIRM")
+            eventually_blocking(lambda: client.get(f"/items/{item['id']}").json()["status"] == "READY_TO_CONFIRM")
             seen, quota = client.get(f"/items/{item['id']}").json(), client.get("/me/quota").json()
     assert (seen["enrichment"], seen["note"], quota["used"]) == ("AI", None, 1)
     assert len(seen["suggestions"]) == len({one["name"].casefold() for one in seen["suggestions"]})

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import httpx
 
-from tests.flows.test_clicks import PERSON, eventually
+from tests.flows.test_clicks import PERSON
 from tests.redirect.outside import Outside
 from tests.serving import serving
+from tests.waiting import PATIENCE, eventually_blocking
 
 FOUR = "203.0.113.201"
 SIX = "2001:db8:4:5:c0ff:ee00:dead:beef"
@@ -28,7 +29,7 @@ def test_an_address_leaves_no_trace(tmp_path: Path) -> None:
     outside = Outside(data)
     with (
         serving(data, REFRACT_TRUSTED_PROXIES="127.0.0.0/8", REFRACT_LOG_LEVEL="debug") as server,
-        httpx.Client(base_url=server.url) as client,
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as client,
     ):
         link = outside.link(name="n")
         for address in (FOUR, SIX):
@@ -39,7 +40,7 @@ def test_an_address_leaves_no_trace(tmp_path: Path) -> None:
             )
             for path in ("/n", "/n", "/nowhere", "/app/links", "/api/v1/links"):
                 client.get(path, headers=sent, params={"ip": address, "utm_source": "mail"})
-        eventually(lambda: outside.clicks(link.id) == 4)
+        eventually_blocking(lambda: outside.clicks(link.id) == 4)
         spooled = b"".join(path.read_bytes() for path in (data / "spool").rglob("*") if path.is_file())
         assert b"a.example" in spooled  # it is still there, and was looked at
         kept = [path for path in (*data.rglob("*"), *tmp_path.glob("*.log")) if path.is_file()]

@@ -6,9 +6,8 @@ Finding: after a rotated password `/ready` and the API answered 500, and every b
 import json
 import os
 import secrets
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -17,9 +16,8 @@ from sqlalchemy import URL, make_url
 
 from tests.flows.test_least_privilege import _run as run_statements
 from tests.services_plugin import address_of
-from tests.serving import Served, refract, serving
-
-PATIENCE = 60
+from tests.serving import refract, serving
+from tests.waiting import eventually_blocking
 
 
 class Account:
@@ -70,18 +68,14 @@ def account(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Account]
         made.drop()
 
 
-def _eventually(holds: Callable[[], bool], server: Served) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, server.output[-3000:]
-        time.sleep(0.1)
-
-
 def test_a_rotated_password_is_said_and_heals(account: Account, tmp_path: Path) -> None:
     data, url = tmp_path / "data", account.url.render_as_string(hide_password=False)
     with serving(data, REFRACT_DATABASE_URL=url, REFRACT_LOG_FORMAT="json", REFRACT_JOB_POLL_SECONDS="1") as server:
         key = refract("keys", "create", "--name", "n", "--data-dir", str(data), REFRACT_DATABASE_URL=url).stdout.strip()
         seen: Counter[int] = Counter()
+
+        def log_end() -> str:
+            return server.output[-3000:]
 
         def ready() -> httpx.Response:
             answer = httpx.get(f"{server.url}/ready", timeout=30)
@@ -89,12 +83,12 @@ def test_a_rotated_password_is_said_and_heals(account: Account, tmp_path: Path) 
             return answer
 
         account.refuse()
-        _eventually(lambda: "not accepted" in str(ready().json()["dependencies"]["database"]["detail"]), server)
+        eventually_blocking(lambda: "not accepted" in str(ready().json()["dependencies"]["database"]["detail"]), explain=log_end)
         answer = httpx.get(f"{server.url}/api/v1/links", headers={"x-api-key": key}, timeout=30)
         assert (answer.status_code, answer.json()["code"]) == (503, "STORE_REFUSED")
-        _eventually(lambda: server.output.count("not accepted") >= 3, server)
+        eventually_blocking(lambda: server.output.count("not accepted") >= 3, explain=log_end)
         account.accept()
-        _eventually(lambda: ready().status_code == 200, server)
+        eventually_blocking(lambda: ready().status_code == 200, explain=log_end)
 
     assert set(seen) == {200, 503}
     lines = [json.loads(line) for line in server.output.splitlines()]

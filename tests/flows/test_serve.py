@@ -2,38 +2,30 @@
 
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import psutil
 
-from tests.serving import PATIENCE, refract, serving
-
-
-def _eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+from tests.serving import refract, serving
+from tests.waiting import PATIENCE, eventually_blocking
 
 
 def test_it_answers_stops_on_ctrl_c_and_starts_again_with_the_same_data(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as server:
-        assert "text/html" in httpx.get(f"{server.url}/", headers={"accept": "text/html"}).headers["content-type"]
-        assert httpx.get(f"{server.url}/ready").json()["status"] == "ready"
+        assert "text/html" in httpx.get(f"{server.url}/", headers={"accept": "text/html"}, timeout=PATIENCE).headers["content-type"]
+        assert httpx.get(f"{server.url}/ready", timeout=PATIENCE).json()["status"] == "ready"
         first = server.signin_link
         key = refract("keys", "create", "--name", "first", "--data-dir", str(tmp_path / "data")).stdout.strip()
-        me = httpx.get(f"{server.url}/api/v1/me", headers={"x-api-key": key}).json()["id"]
+        me = httpx.get(f"{server.url}/api/v1/me", headers={"x-api-key": key}, timeout=PATIENCE).json()["id"]
         server.signal(signal.SIGINT)
         assert server.wait() == 0
         assert "Traceback" not in server.output
 
     with serving(tmp_path / "data", port=server.port) as again:
         assert again.output.count("Sign in once with") == 1  # only the first start offers it
-        assert httpx.get(f"{again.url}/api/v1/me", headers={"x-api-key": key}).json()["id"] == me
-        assert httpx.get(first, headers={"accept": "text/html"}).status_code == 200
+        assert httpx.get(f"{again.url}/api/v1/me", headers={"x-api-key": key}, timeout=PATIENCE).json()["id"] == me
+        assert httpx.get(first, headers={"accept": "text/html"}, timeout=PATIENCE).status_code == 200
 
 
 def test_data_and_database_are_private(tmp_path: Path) -> None:
@@ -56,32 +48,33 @@ def test_the_key_command_prints_the_key_and_only_that(tmp_path: Path) -> None:
 
 def test_several_processes_are_replaced_one_by_one_and_a_dead_one_is_followed(tmp_path: Path) -> None:
     with serving(tmp_path / "data", "--workers", "2") as server:
-        _eventually(lambda: len(server.children) == 2)
+        eventually_blocking(lambda: len(server.children) == 2)
         before = set(server.children)
         server.signal(signal.SIGHUP)
-        _eventually(lambda: len(server.children) == 2 and not before & set(server.children))
+        eventually_blocking(lambda: len(server.children) == 2 and not before & set(server.children))
 
         victim = server.children[0]
         os.kill(victim, signal.SIGKILL)
-        _eventually(lambda: len(server.children) == 2 and victim not in server.children)
-        assert httpx.get(f"{server.url}/health").status_code == 200
+        eventually_blocking(lambda: len(server.children) == 2 and victim not in server.children)
+        assert httpx.get(f"{server.url}/health", timeout=PATIENCE).status_code == 200
 
 
 def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
     with serving(tmp_path / "data", "--workers", "2") as server:
-        _eventually(lambda: len(server.children) == 2)
+        eventually_blocking(lambda: len(server.children) == 2)
         children = [psutil.Process(pid) for pid in server.children]
         server.signal(signal.SIGKILL)
-        _eventually(lambda: not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children))
+        eventually_blocking(lambda: not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children))
 
 
 def test_several_processes_are_measured_together(tmp_path: Path) -> None:
     with serving(tmp_path / "data", "--workers", "2") as server:
-        deadline = time.monotonic() + 30
-        text = ""
-        while "refract_processes 2" not in text:
-            assert time.monotonic() < deadline, text[:2000]
-            text = httpx.get(f"{server.url}/metrics").text
+
+        def metrics() -> str:
+            return httpx.get(f"{server.url}/metrics", timeout=PATIENCE).text
+
+        eventually_blocking(lambda: "refract_processes 2" in metrics(), explain=lambda: metrics()[:2000])
+        text = metrics()
 
     for number in (0, 1):
         assert f'refract_clicks_kept_total{{process="{number}"}} 0.0' in text

@@ -35,8 +35,8 @@ def test_what_was_typed(typed: str, kind: str, text: str) -> None:
 
 
 def test_commands_are_called_by_the_beginnings_of_their_words_where_their_part_is_there() -> None:
-    assert [one.label for one in find_commands("set", ["settings"])] == ["Settings"]
-    assert [one.label for one in find_commands("jobs admin", ["admin"])] == ["Admin: jobs"]
+    assert [str(one.label) for one in find_commands("set", ["settings"])] == ["Settings"]
+    assert [str(one.label) for one in find_commands("jobs admin", ["admin"])] == ["Admin: jobs"]
     assert find_commands("jobs", ["links"]) == []
     assert find_commands("", ["links"]) == []
 

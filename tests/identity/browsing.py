@@ -7,6 +7,7 @@ import httpx
 from httpx import ASGITransport, AsyncClient, Response
 
 from refract.app import WebNode
+from tests.waiting import PATIENCE
 
 HOME = "http://go.test"
 
@@ -16,7 +17,7 @@ class Browser:
 
     def __init__(self, app: WebNode) -> None:
         self._here = AsyncClient(transport=ASGITransport(app), base_url=HOME, headers={"Accept": "text/html", "User-Agent": "Test/1.0"})
-        self._there = AsyncClient(headers={"Accept": "text/html"}, timeout=10, trust_env=False)
+        self._there = AsyncClient(headers={"Accept": "text/html"}, timeout=PATIENCE, trust_env=False)
         self.seen: list[str] = []
 
     @property

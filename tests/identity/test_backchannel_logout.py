@@ -30,6 +30,7 @@ from tests.conftest import make_settings
 from tests.identity.browsing import HOME, Browser
 from tests.identity.issuing import CLIENT, EVENT, ISSUER, claims, logout_token, publish, raw, rsa_key, sign
 from tests.services_plugin import address_of
+from tests.waiting import PATIENCE
 from tools.servers import free_port
 
 PATH = "/auth/oidc/work/backchannel-logout"
@@ -189,7 +190,7 @@ async def _register(logout_uri: str) -> dict[str, Any]:
         "backchannel_logout_session_required": True,
         "post_logout_redirect_uris": [f"{HOME}/auth/signed-out"],
     }
-    async with AsyncClient(trust_env=False) as client:
+    async with AsyncClient(trust_env=False, timeout=PATIENCE) as client:
         made = await client.post(f"{address_of('oidc')}/reg", json=wanted)
     assert made.status_code == 201, f"{made.text}: is this provider older than tools/oidc/provider.mjs?"
     told: dict[str, Any] = made.json()

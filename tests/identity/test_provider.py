@@ -25,6 +25,7 @@ from tests.conftest import make_settings
 from tests.identity.browsing import HOME, Browser, host_of
 from tests.identity.issuing import bearer
 from tests.services_plugin import address_of
+from tests.waiting import PATIENCE
 
 API = f"{HOME}/api"
 
@@ -150,7 +151,7 @@ async def _tokens_for_a_script(rt: Runtime, browser: Browser, name: str) -> dict
 
 
 async def _redeem(rt: Runtime, form: dict[str, str]) -> dict[str, Any]:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
         response = await client.post(f"{rt.settings.issuers['work'].url}/token", data={"client_id": "script", **form})
     assert response.status_code == 200, response.text
     told: dict[str, Any] = response.json()

@@ -17,6 +17,7 @@ from refract.core.runtime import Runtime, open_runtime
 from refract.core.settings.model import Settings
 from refract.jobs.models import Job
 from tests.jobs.work import metadata
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,14 +25,6 @@ ROOT = Path(__file__).parents[2]
 async def jobs(rt: Runtime) -> list[Job]:
     async with rt.db.read() as session:
         return list(await session.scalars(select(Job).order_by(Job.id)))
-
-
-async def eventually(true: Callable[[], Awaitable[bool]], seconds: float, what: str) -> None:
-    """Wait for something that is promised within this time."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not await true():
-        assert asyncio.get_running_loop().time() < deadline, f"not within {seconds} s: {what}"
-        await asyncio.sleep(0.05)
 
 
 @pytest.fixture
@@ -69,7 +62,7 @@ class Child:
     async def says(self, prefix: str) -> str:
         """The next line that begins like this."""
         assert self.process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while line := (await self.process.stdout.readline()).decode():
                 if line.startswith(prefix):
                     return line.strip()

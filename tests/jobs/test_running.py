@@ -15,8 +15,9 @@ from refract.jobs.models import Job, JobStatus
 from refract.jobs.payload import JobPayload
 from refract.jobs.queue import enqueue, verify_claim
 from refract.jobs.worker import JobWorker
-from tests.jobs.conftest import Spawn, eventually, jobs
+from tests.jobs.conftest import Spawn, jobs
 from tests.jobs.work import HANDLERS, Ping
+from tests.waiting import eventually
 
 only_postgresql = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 
@@ -68,7 +69,7 @@ async def test_a_worker_finds_what_was_waiting_before_it_started(real: Runtime) 
     worker = JobWorker(_with(real, job_poll_seconds=600.0), HandlerRegistry.from_functions(HANDLERS))
     await worker.start()
 
-    await eventually(lambda: _done(real), 10, "the start-up scan")
+    await eventually(lambda: _done(real))
     await worker.stop()
 
 
@@ -79,7 +80,7 @@ async def test_an_idle_worker_is_woken_by_a_commit_of_its_process_without_a_poll
     await asyncio.sleep(0.5)
     for n in range(3):
         await _enqueue(rt, Ping(n=n))
-        await eventually(lambda: _done(rt), 10, "the wake-up")
+        await eventually(lambda: _done(rt))
     await worker.stop()
 
 
@@ -90,7 +91,7 @@ async def test_postgresql_wakes_a_worker_in_another_process_without_a_poll(real:
 
     await _enqueue(real, Ping(n=1))
 
-    await eventually(lambda: _done(real), 10, "the notification")
+    await eventually(lambda: _done(real))
 
 
 @only_postgresql
@@ -100,9 +101,9 @@ async def test_a_listening_connection_that_was_cut_is_made_again(real: Runtime) 
     await worker.start()
 
     for n in range(2):
-        await eventually(lambda: _listeners(real, 1), 10, "a listening connection")
+        await eventually(lambda: _listeners(real, 1))
         await _enqueue(real, Ping(n=n))
-        await eventually(lambda: _done(real), 10, "the notification")
+        await eventually(lambda: _done(real))
         await _listeners(real, 1, cut=True)
     await worker.stop()
     await deaf.db.close()
@@ -126,7 +127,7 @@ async def test_a_worker_takes_no_more_jobs_at_a_time_than_it_may(real: Runtime) 
 
     hold.go.set()
 
-    await eventually(lambda: _done(real), 10, "the rest")
+    await eventually(lambda: _done(real))
     await worker.stop()
 
 
@@ -172,7 +173,7 @@ async def test_a_handler_whose_lease_was_taken_is_cancelled_and_writes_nothing(r
     async with rt.db.write() as session:  # as a recovery and another worker's claim would
         await session.execute(update(Job).values(locked_by="another", attempt_count=2))
 
-    await eventually(lambda: _ended(hold), 10, "the cancellation")
+    await eventually(lambda: _ended(hold))
     await worker.stop()
 
     assert hold.ends == ["CancelledError"]
@@ -196,7 +197,7 @@ async def test_a_handler_that_cannot_renew_stops_itself_before_its_lease_runs_ou
     async with rt.db.write() as session:
         locked = select(Job.id).with_for_update()  # renewals pass over a locked row; on SQLite they wait
         await session.execute(locked)
-        await eventually(lambda: _ended(hold), 3, "the handler stops itself")
+        await eventually(lambda: _ended(hold), 10)
         (job,) = await jobs(rt)
         assert job.status == JobStatus.IN_PROGRESS
     await worker.stop()

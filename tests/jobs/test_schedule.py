@@ -13,8 +13,9 @@ from refract.jobs.handlers import HandlerRegistry
 from refract.jobs.models import JobStatus
 from refract.jobs.schedule import JobScheduler, PeriodicJob
 from refract.jobs.worker import JobWorker
-from tests.jobs.conftest import eventually, jobs
+from tests.jobs.conftest import jobs
 from tests.jobs.work import HANDLERS, Once, Ping, traces
+from tests.waiting import eventually
 
 MINUTELY = PeriodicJob(Ping(n=1), seconds=60)
 DAILY = PeriodicJob(Once(n=2), daily=time(3, 30))
@@ -84,5 +85,5 @@ async def test_a_worker_runs_its_periodic_jobs(real: Runtime) -> None:
     async def twice() -> bool:
         return len([job for job in await jobs(real) if job.status == JobStatus.DONE]) >= 2
 
-    await eventually(twice, 15, "two slots")
+    await eventually(twice)
     await worker.stop()

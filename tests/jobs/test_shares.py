@@ -17,6 +17,7 @@ from refract.jobs.models import COMMON_SHARE, MAINTENANCE_SHARE
 from refract.jobs.payload import JobClaim, JobPayload
 from refract.jobs.worker import JobWorker
 from tests.jobs.work import Once, Ping
+from tests.waiting import PATIENCE
 
 TRIES = {Ping.kind: 3}
 EVE, ADA, BOB = 900, 100, 500
@@ -156,4 +157,4 @@ async def test_a_worker_full_of_peoples_jobs_still_does_maintenance(rt: Runtime)
 
 
 async def _within(condition: Callable[[], Awaitable[object]]) -> None:
-    await asyncio.wait_for(condition(), 30)
+    await asyncio.wait_for(condition(), PATIENCE)

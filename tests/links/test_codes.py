@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from httpx import AsyncClient
-from refract.links.imports.rows import Candidate
 from sqlalchemy import func, select
 
 from refract.app import WebNode
@@ -22,6 +21,7 @@ from refract.identity.models import User
 from refract.links import export, queries, service
 from refract.links.access import LinkCaller
 from refract.links.imports.importer import LinkImporter
+from refract.links.imports.rows import Candidate
 from refract.links.models import Link
 from refract.names import service as names
 from refract.names.grammar import RANDOM_CODE_LENGTH, is_random_code

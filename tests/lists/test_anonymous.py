@@ -70,11 +70,11 @@ async def test_off_sends_browsers_to_sign_in_and_offers_no_list(client: AsyncCli
 
 
 async def test_the_landing_page_says_what_a_stranger_may_do(client: AsyncClient, rt: Runtime) -> None:
-    assert "Start a list right here, without an account" in (await client.get("/", headers=HTML)).text
+    assert "Start a list, no account needed" in (await client.get("/", headers=HTML)).text
 
     _set(rt, anonymous_lists="draft")
 
-    assert "Start a list right here. Sign in to publish it" in (await client.get("/", headers=HTML)).text
+    assert "Start a list. Sign in to publish it" in (await client.get("/", headers=HTML)).text
 
 
 async def test_off_leaves_old_drafts_to_be_claimed(client: AsyncClient, rt: Runtime, ada: User) -> None:
@@ -122,7 +122,7 @@ async def test_the_page_of_a_draft_offers_sign_in_and_comes_back(client: AsyncCl
         browser = by_cookie(rt, await make.cookie(session, rt, ada))
     both = browser | {"Cookie": f"{browser['Cookie']}; {mine['Cookie']}"}
     back = await client.get(path, headers=both | HTML)
-    assert "Make it mine" in back.text
+    assert "Add to my account" in back.text
     assert 'name="slug"' in back.text
 
 

@@ -10,7 +10,7 @@ from httpx import AsyncClient
 
 from refract.lists import card
 from refract.lists.palettes import DEFAULT_PALETTE, PALETTE_COLOURS, PALETTE_NAMES, Palette
-from refract.web.templating import STATIC_DIR
+from refract.web.static_files import STATIC
 from tests.client import on_sqlite
 from tests.lists.asking import code, creator, new_list, published, read
 
@@ -54,9 +54,9 @@ def test_the_picture_wears_the_colours_of_the_page(palette: Palette) -> None:
     assert shades[used.most_common(1)[0][0]] == colours.paper
     assert [shades[place] for place in dict.fromkeys(rows[-1])] == list(colours.rays)
     assert used[card.SHADE_STEPS - 1] > 5_000, "a title in full ink"
-    css = (STATIC_DIR / "app.css").read_text()
+    css = (STATIC / "css/tokens.css").read_text()
     block = css[css.index(f'[data-palette="{palette}"]') :] if palette != DEFAULT_PALETTE else css[css.index(":root {") :]
-    by_day = dict(re.findall(r"--([a-z]+(?:-\d)?): light-dark\((#[0-9a-f]{6}),", block[: block.index("\n  }\n")]))
+    by_day = dict(re.findall(r"--([a-z]+(?:-\d)?): light-dark\((#[0-9a-f]{6}),", block[: block.index("\n}\n")]))
     assert [by_day["page"], *(by_day[f"ray-{ray}"] for ray in range(1, 5))] == [colours.paper, *colours.rays]
 
 

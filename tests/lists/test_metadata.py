@@ -22,6 +22,7 @@ from tests.conftest import make_settings
 from tests.fetching import settings, web
 from tests.lists.asking import creator, new_list, read
 from tests.lists.pages_server import Site, held, huge, page, redirect, silence
+from tests.waiting import PATIENCE
 
 __all__ = ["settings", "web"]
 
@@ -71,7 +72,7 @@ async def test_every_page_ends_as_success_or_failure(rt: Runtime, web: Site) -> 
     paths = [*GOOD, *BAD, "/gone"]
     entries = dict(zip(paths, await _add(rt, *(web.url(path) for path in paths)), strict=True))
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         for entry_id in entries.values():
             await fetch_entry(rt, FetchEntry(entry_id=entry_id))
 
@@ -90,7 +91,7 @@ async def test_a_page_that_never_comes_ends_with_the_budget(rt: Runtime, web: Si
     web.pages["/slow"] = silence
     (entry_id,) = await _add(rt, web.url("/slow"))
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await fetch_entry(rt, FetchEntry(entry_id=entry_id))
 
     assert (await _entry(rt, entry_id)).fetch_status == "failed"

@@ -183,7 +183,7 @@ async def test_signing_in_offers_the_lists_of_this_browser(client: AsyncClient, 
     assert _at(await client.post("/app/lists/claim", headers=both)) == "/app/lists"
 
     page = (await client.get("/app/lists", headers=both)).text
-    assert "Make it mine" not in page
+    assert "Add to my account" not in page
     assert "Before I had an account" in page
 
 
@@ -198,12 +198,12 @@ async def test_the_offer_stands_wherever_somebody_meets_their_list(client: Async
     for place in ("/", path):
         page = (await client.get(place, headers=both)).text
         assert "Before I had an account" in page
-        assert "Make it mine" in page
-    assert "Make it mine" not in (await client.get("/", headers=cookies[bob.id] | HTML)).text
-    assert "Make it mine" not in (await client.get(path, headers=creator(token) | HTML)).text
+        assert "Add to my account" in page
+    assert "Add to my account" not in (await client.get("/", headers=cookies[bob.id] | HTML)).text
+    assert "Add to my account" not in (await client.get(path, headers=creator(token) | HTML)).text
 
     assert _at(await client.post("/app/lists/claim", headers=both, data={"list_id": found["id"]})) == path
 
-    assert "Make it mine" not in (await client.get(path, headers=both)).text
+    assert "Add to my account" not in (await client.get(path, headers=both)).text
     assert (await client.get(path, headers=cookies[ada.id] | HTML)).status_code == 200
     assert (await client.get(path, headers=creator(token) | HTML)).status_code == 404

@@ -16,6 +16,7 @@ from refract.core.runtime import Runtime
 from refract.redirect.engine import RedirectEngine
 from refract.server.node import ServerNode
 from refract.server.uvicorn import GracefulServer
+from tests.waiting import PATIENCE
 
 
 class Counting:
@@ -90,7 +91,7 @@ class Place:
         await accepting.wait()
         try:
             host = self.rt.settings.public_url.split("://")[1]
-            async with httpx.AsyncClient(base_url=url, trust_env=False, headers={"Host": host}) as client:
+            async with httpx.AsyncClient(base_url=url, trust_env=False, headers={"Host": host}, timeout=PATIENCE) as client:
                 yield client
         finally:
             server.stop()

@@ -1,7 +1,7 @@
 """The database is away: what is known goes on, what is unknown is not called missing, and everything heals by itself."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from tests import make
 from tests.conftest import make_settings
 from tests.proxy import Proxy, proxied
 from tests.redirect.nodes import Place, open_place
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.parametrize("database", ["postgresql", "mysql"], indirect=True)
 """A file is never away; servers are."""
@@ -61,17 +62,13 @@ async def world(database: str, tmp_path: Path) -> AsyncIterator[World]:
         await inside.close()
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(15):
-        while not holds():  # noqa: ASYNC110 - what is waited for tells nobody
-            await asyncio.sleep(0.02)
-
-
 async def answers(place: Place | httpx.AsyncClient, path: str, status: int) -> None:
     """Sooner or later."""
-    async with asyncio.timeout(15):
-        while (await place.get(path)).status_code != status:  # noqa: ASYNC110 - the same
-            await asyncio.sleep(0.05)
+
+    async def answered() -> bool:
+        return (await place.get(path)).status_code == status
+
+    await eventually(answered)
 
 
 @pytest.mark.parametrize("way", ["cut", "hang"])
@@ -81,7 +78,7 @@ async def test_what_is_cached_goes_on_and_what_is_unknown_is_not_called_missing(
         assert (await wire.get("/known")).status_code == 302
         await (world.door.cut() if way == "cut" else asyncio.to_thread(world.door.hang))
         assert (await wire.get("/known")).status_code == 302
-        await until(lambda: place.engine.invalidator.feed_lost)
+        await eventually(lambda: place.engine.invalidator.feed_lost)
         assert not place.cached
 
         for _ in range(3):
@@ -95,7 +92,7 @@ async def test_what_is_cached_goes_on_and_what_is_unknown_is_not_called_missing(
         assert (await wire.get("/health")).json()["status"] == "ok"
 
         await world.door.mend()
-        await until(lambda: not place.engine.invalidator.feed_lost)
+        await eventually(lambda: not place.engine.invalidator.feed_lost)
         await answers(wire, "/unknown", 404)
         assert (await wire.get("/known")).status_code == 302
         assert place.cached == {b"/known"}
@@ -107,7 +104,7 @@ async def test_only_some_wait_for_a_database_that_says_nothing(world: World, mon
     async with place.on_the_wire() as wire:
         assert (await wire.get("/known")).status_code == 302
         world.door.hang()
-        await until(lambda: place.engine.invalidator.feed_lost)
+        await eventually(lambda: place.engine.invalidator.feed_lost)
         assert (await wire.get("/known")).status_code == 302  # waited for an answer, for a moment
         asked = len(place.reader.asked)
 
@@ -121,14 +118,14 @@ async def test_a_change_made_while_we_were_cut_off_is_heard_afterwards(world: Wo
     place = world.place
     assert (await place.get("/known")).status_code == 302
     await world.door.cut()
-    await until(lambda: place.engine.invalidator.feed_lost)
+    await eventually(lambda: place.engine.invalidator.feed_lost)
     async with world.inside.db.write() as session:
         link = await service.delete_link(session, make.who(world.ada), await _only_link(world), world.inside.clock.now())
         assert link.state == "deleted"
     assert (await place.get("/known")).status_code == 302  # nobody can be asked
 
     await world.door.mend()
-    await until(lambda: not place.engine.invalidator.feed_lost)
+    await eventually(lambda: not place.engine.invalidator.feed_lost)
 
     await answers(place, "/known", 410)
     assert not place.cached
@@ -146,7 +143,7 @@ async def test_with_the_feed_alone_cut_everything_is_asked_for_again(world: Worl
             return None
 
     place.engine.invalidator._reader = Broken()
-    await until(lambda: place.engine.invalidator.feed_lost)
+    await eventually(lambda: place.engine.invalidator.feed_lost)
     async with world.inside.db.write() as session:
         await service.disable_link(session, make.who(world.ada), await _only_link(world), world.inside.clock.now())
 
@@ -160,7 +157,7 @@ async def test_a_process_that_starts_while_the_database_is_away_serves_once_it_i
         assert (await late.get("/known")).status_code == 503
         await world.door.mend()
         await answers(late, "/known", 302)
-        await until(lambda: not late.engine.invalidator.feed_lost)
+        await eventually(lambda: not late.engine.invalidator.feed_lost)
 
 
 async def _only_link(world: World) -> int:

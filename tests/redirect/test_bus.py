@@ -1,7 +1,6 @@
 """Who must forget, hears of it: from this process, from another, out of order, and after having been cut off."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from refract.redirect.jobs import TrimFeed, trim_feed
 from tests import make
 from tests.conftest import make_settings
 from tests.redirect.nodes import Place, open_place
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -202,16 +202,10 @@ async def test_old_news_is_removed_but_never_the_last(place: Place, rt: Runtime,
 async def test_the_bus_runs_by_itself(rt: Runtime, other: Runtime, ada: User) -> None:
     async with open_place(rt, listening=True) as here:
         await new_link(other, ada, "x")
-        await _until(lambda: here.engine.invalidator.invalidated == 1)
+        await eventually(lambda: here.engine.invalidator.invalidated == 1)
         async with rt.db.write() as session:
             await make.link(session, rt, ada, name="y")
         assert here.engine.invalidator.invalidated >= 2  # told at once, before the commit's caller goes on
-
-
-async def _until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110 - what is waited for tells nobody
-            await asyncio.sleep(0.02)
 
 
 def _keep(place: Place, *targets: int) -> None:

@@ -16,6 +16,7 @@ import pytest
 from refract.redirect.protocol import RedirectProtocol
 from refract.web.connections import ConnectionLimits
 from refract.web.protocol import MAX_BYTES_PER_TURN, MAX_QUEUED_REQUESTS, BoundedHttpProtocol
+from tests.waiting import eventually
 
 Run = Callable[..., None]
 Open = Callable[..., Any]
@@ -25,12 +26,6 @@ READ = 256 * 1024  # what either loop reads at once
 
 def get(path: str, *lines: str) -> bytes:
     return "\r\n".join([f"GET {path} HTTP/1.1", "Host:x", *lines, "", ""]).encode()
-
-
-async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - what is watched has no event
-            await asyncio.sleep(0.01)
 
 
 async def flood(client: Any, data: bytes) -> None:
@@ -94,7 +89,7 @@ def test_a_client_that_does_not_read_costs_bounded_memory(run: Run, station: Ope
             here.fill(b"/hit", here.entry(1))
             client = await here.connect()
             sending = asyncio.create_task(flood(client, data))
-            await until(lambda: here.connections and here.connections[0].flow.write_paused)
+            await eventually(lambda: here.connections and here.connections[0].flow.write_paused)
             (connection,) = here.connections
             for _ in range(200):
                 await asyncio.sleep(0)
@@ -153,7 +148,7 @@ def test_an_upgrade_that_is_not_granted_does_not_swallow_what_follows(run: Run, 
         async with station(protocol) as here:
             client = await here.connect()
             await client.send(asked)
-            await until(lambda: here.state.total_requests == 3)
+            await eventually(lambda: here.state.total_requests == 3)
             await client.read(1)
             while client.got.count(b"HTTP/1.1 200") < 3:
                 await client.read(len(client.got) + 1)
@@ -187,9 +182,9 @@ def test_whoever_hangs_up_behind_a_queued_request_ends_the_one_before_it(run: Ru
         async with station() as here:
             client = await here.connect()
             await client.send(get("/gone") + get("/b"))
-            await until(lambda: here.state.tasks and here.connections[0].pipeline)
+            await eventually(lambda: here.state.tasks and here.connections[0].pipeline)
             here.connections[0].transport.abort()
-            await until(lambda: not here.state.tasks)
+            await eventually(lambda: not here.state.tasks)
 
     run(story())
 
@@ -243,7 +238,7 @@ def test_a_connection_too_many_is_told_and_closed(run: Run, station: Open, monke
             await first.read(20)
             assert first.got.startswith(b"HTTP/1.1 302 ")
             first.writer.close()
-            await until(lambda: not here.connections)
+            await eventually(lambda: not here.connections)
             third = await here.connect()
             await third.send(get("/hit"))
             await third.read(20)

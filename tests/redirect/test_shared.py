@@ -1,7 +1,7 @@
 """L2: one process reads, the others need not; and nobody is led astray by what Redis has missed, lost or mixed up."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -29,6 +29,7 @@ from tests import make
 from tests.client import by_key
 from tests.conftest import make_settings
 from tests.redirect.nodes import Place, open_place
+from tests.waiting import eventually
 from tools.servers import Redis as RedisServer
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -256,23 +257,15 @@ async def test_news_travel_and_the_new_state_is_written_through(nodes: list[Plac
     try:
         async with first.rt.db.write() as session:
             link = await make.link(session, first.rt, ada, name="fresh")
-        await until(lambda: bool(told))
+        await eventually(lambda: bool(told))
         assert told == [feed.TargetChange(link.id, 1, ("fresh",))]
         shared = second.engine.redis_cache
         assert shared is not None
-        async with asyncio.timeout(5):
-            while await shared.get("fresh") is None:  # noqa: ASYNC110 - Redis sends no event
-                await asyncio.sleep(0.01)
+        await eventually(lambda: shared.get("fresh"))
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110 - neither does a list
-            await asyncio.sleep(0.01)
 
 
 async def test_too_many_changes_to_remember_are_not_half_remembered(

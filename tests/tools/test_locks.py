@@ -50,14 +50,15 @@ def test_make_run_may_install_what_the_program_needs_and_nothing_else() -> None:
     assert names_here(read_lock("requirements.lock")) == allowed
     tools = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependency-groups"]["dev"]}
     assert tools & allowed == set()
-    assert {"pytest", "mypy", "playwright", "ruff", "hatchling"} & allowed == set()
+    assert {"pytest", "mypy", "playwright", "ruff", "hatchling", "opentelemetry-sdk", "protobuf"} & allowed == set()
 
 
 def test_the_development_lock_holds_the_runtime_lock_and_the_tools() -> None:
     runtime, development = read_lock("requirements.lock"), read_lock("requirements-dev.lock")
 
     assert {str(pin) for pin in runtime} <= {str(pin) for pin in development}
-    assert names_here(development) == resolve(PROJECT["project"]["dependencies"] + PROJECT["dependency-groups"]["dev"])
+    extras = [line for extra in PROJECT["project"]["optional-dependencies"].values() for line in extra]
+    assert names_here(development) == resolve(PROJECT["project"]["dependencies"] + extras + PROJECT["dependency-groups"]["dev"])
 
 
 def test_every_pin_has_a_hash() -> None:

@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import asyncpg
 import pytest
 import redis.asyncio
 
+from tests.waiting import PATIENCE, eventually_blocking
 from tools import processes
 from tools.services import STATE, VARIABLES, Services, attach, services
 
@@ -38,13 +38,6 @@ def own() -> Iterator[Services]:
 def listening(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def eventually_gone(base: Path) -> bool:
-    deadline = time.monotonic() + 20
-    while base.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not base.exists()
 
 
 async def test_postgresql_answers_in_utf8(own: Services) -> None:
@@ -142,10 +135,10 @@ def test_nothing_lingers_when_the_starter_is_stopped_or_killed(number: int) -> N
         pids = [server.pid for server in attach(state).servers.values()]
         assert all(pids), pids
         starter.send_signal(number)
-        starter.wait(20)
+        starter.wait(PATIENCE)
     processes.send(int(command), signal.SIGTERM)  # after SIGKILL nobody else tells it
 
-    assert eventually_gone(state.parent)
+    eventually_blocking(lambda: not state.parent.exists())
     assert not any(processes.alive(pid) for pid in pids if pid)
 
 

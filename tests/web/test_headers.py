@@ -11,7 +11,7 @@ from proofs.security import COUNTED
 from refract.app import WebNode
 from refract.core.runtime import Runtime
 from refract.identity.sessions import create_signin_link
-from refract.web.templating import get_static_url
+from refract.web.static_files import static
 from tests import make
 from tests.client import by_cookie, by_key, client_of, on_sqlite
 from tests.conftest import make_settings
@@ -65,8 +65,8 @@ async def _responses(client: AsyncClient, browser: dict[str, str]) -> dict[str, 
         "nothing to say": client.delete("/api/v1/me/sessions", headers=browser),
         "health": client.get("/health"),
         "metrics": client.get("/metrics"),
-        "static file": client.get(get_static_url("app.css")),
-        "compressed file": client.get(get_static_url("app.js"), headers={"Accept-Encoding": "gzip"}),
+        "static file": client.get(static("css/app.css")),
+        "compressed file": client.get(static("js/app.js"), headers={"Accept-Encoding": "gzip"}),
         "icon": client.get("/favicon.ico"),
         "robots": client.get("/robots.txt"),
         "401 for programs": client.get("/api/v1/me"),
@@ -140,7 +140,7 @@ async def test_pages_and_answers_are_never_kept_files_for_ever(client: AsyncClie
 
 
 async def test_a_file_under_a_wrong_digest_is_not_kept_for_ever(client: AsyncClient) -> None:
-    response = await client.get("/static/0123456789/app.css")
+    response = await client.get("/static/0123456789/css/app.css")
 
     assert response.headers["cache-control"] == "no-cache"
 
@@ -156,7 +156,7 @@ async def test_problems_are_problems_and_pages_are_pages(client: AsyncClient, br
 
 
 async def test_head_is_get_without_a_body(client: AsyncClient) -> None:
-    for path in ("/", "/health", "/robots.txt", get_static_url("app.css"), "/api/docs", "/api/v1/nothing"):
+    for path in ("/", "/health", "/robots.txt", static("css/app.css"), "/api/docs", "/api/v1/nothing"):
         head, get = await client.head(path), await client.get(path)
         assert head.status_code == get.status_code, path
         assert head.content == b"", path

@@ -16,6 +16,7 @@ from refract.limits.network_shares import NetworkShares
 from refract.web.middleware import RequestMiddleware
 from refract.web.networks import check_stream
 from tests.client import on_sqlite
+from tests.waiting import eventually
 
 pytestmark = on_sqlite
 
@@ -49,9 +50,7 @@ def limits(rt: Runtime, **given: Any) -> Iterator[tuple[Slow, RequestMiddleware]
 
 
 async def held(slow: Slow, number: int) -> None:
-    async with asyncio.timeout(10):
-        while slow.waiting < number:  # noqa: ASYNC110 - what is watched has no event
-            await asyncio.sleep(0.01)
+    await eventually(lambda: slow.waiting >= number)
 
 
 async def test_a_network_has_so_many_requests_open_and_others_are_not_touched(rt: Runtime) -> None:

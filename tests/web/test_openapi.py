@@ -5,14 +5,16 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from proofs.openapi import ADMIN, READER, STRANGER, USER, explore
+from proofs.openapi import ADMIN, READER, STRANGER, USER, explore_in_process
 from refract.app import WebNode
+from refract.core.errors import KINDS, Stale
 from refract.core.runtime import Runtime
-from refract.web.openapi import METHODS
+from refract.web.openapi import IDEMPOTENCY_KEY, METHODS
 from tests import make
 from tests.access.identities import populate
 from tests.access.objects import parameters_of, real_path
 from tests.client import by_key, on_sqlite
+from tests.documented import documented_errors
 
 SEED = 20260601
 
@@ -32,8 +34,8 @@ def _operations(app: WebNode) -> dict[str, dict[str, Any]]:
     ],
 )
 def test_no_request_gets_an_answer_that_the_document_does_not_describe(identity: str, phases: tuple[str, ...]) -> None:
-    """The short size of `make proof openapi`."""
-    [finding] = explore((identity,), examples=5, seed=SEED, phases=phases)
+    """The short size of `make proof openapi`, without a server."""
+    finding = explore_in_process(identity, examples=5, seed=SEED, phases=phases)
 
     assert finding.held, f"seed {SEED}, {finding}\n{finding.told}"
 
@@ -69,6 +71,9 @@ async def test_every_refusal_is_a_problem_with_its_codes(app: WebNode) -> None:
                 content = response["content"]
                 assert list(content) == ["application/problem+json"], f"{name} {status}"
                 assert content["application/problem+json"]["examples"], f"{name} {status}"
+                for code, example in content["application/problem+json"]["examples"].items():
+                    assert example == {"$ref": f"#/components/examples/{code}"}
+                    assert document["components"]["examples"][code]["value"]["status"] == int(status)
                 assert content["application/problem+json"]["schema"] == {"$ref": "#/components/schemas/Problem"}
 
 
@@ -85,10 +90,29 @@ async def test_what_asks_for_a_scope_says_so_and_how_to_sign_in(app: WebNode) ->
 
 
 @on_sqlite
-async def test_every_post_says_that_it_can_be_repeated(app: WebNode) -> None:
-    for name, operation in _operations(app).items():
-        if name.startswith("POST "):
-            assert "Idempotency-Key" in [parameter["name"] for parameter in operation["parameters"]], name
+async def test_an_idempotency_key_is_described_where_it_works(app: WebNode) -> None:
+    """A POST that changes nothing has nothing to remember."""
+    operations = _operations(app)
+    described = {name for name, operation in operations.items() if IDEMPOTENCY_KEY in operation.get("parameters", ())}
+
+    assert described == {name for name in operations if name.startswith("POST ")} - {"POST /api/v1/resolve"}
+    assert described == {name for name, codes in documented_errors(app).operations.items() if "IDEMPOTENCY_KEY_REUSED" in codes}
+
+
+@on_sqlite
+async def test_a_proof_of_origin_is_asked_of_changes_alone(app: WebNode) -> None:
+    listed = {name for name, codes in documented_errors(app).operations.items() if "ORIGIN_UNPROVEN" in codes}
+
+    assert listed == {name for name in _operations(app) if not name.startswith("GET ")}
+
+
+@on_sqlite
+async def test_no_operation_lists_an_error_that_is_never_sent(app: WebNode) -> None:
+    """Kinds of errors are abstract: what is sent is one of their subclasses."""
+    kinds = {kind.code for kind in KINDS if kind is not Stale}
+
+    for name, codes in documented_errors(app).operations.items():
+        assert not kinds & set(codes), name
 
 
 @on_sqlite

@@ -59,7 +59,10 @@ class OpenImport(Generic[Row, Result]):
 
 
 class ImportReport(Generic[Result]):
-    """The outcomes of the rows so far: counted, printed, and written to a file. A subclass words them."""
+    """The outcomes of the rows so far: counted, printed, and written to a file.
+
+    A subclass words them.
+    """
 
     words: ClassVar[Mapping[Any, str]]
     """Every outcome, as the summary calls it."""
@@ -97,7 +100,7 @@ class ImportReport(Generic[Result]):
         return bar
 
     def note(self, outcome: Any, sentence: str, cells: Iterable[str], *, report: bool) -> None:
-        """Count a row; print it if it is one of the first that were left out, or if everything is printed."""
+        """Count a row; print it if it is one of the first left out, or if everything is printed."""
         self.counts[outcome] += 1
         left_out = outcome in self.left_out
         if report and self._report:
@@ -152,7 +155,7 @@ def import_file(
 
 
 async def _finish_batch(batch: Coroutine[Any, Any, list[Result]], add: Callable[[list[Result]], None]) -> None:
-    """Finish a batch even if cancelled: cut off around its commit, one could not tell whether it is in."""
+    """Finish a batch even if cancelled: around its commit one could not tell whether it is in."""
     task = asyncio.ensure_future(batch)
     try:
         await asyncio.shield(task)

@@ -13,7 +13,7 @@ import typer
 from refract.cli.options import DataDir
 from refract.core.errors import ConfigurationError
 from refract.core.log import configure_logging
-from refract.core.settings.loader import load_settings, prepare_data_dir
+from refract.core.settings.loader import check_extras, load_settings, prepare_data_dir
 from refract.core.settings.model import Settings
 from refract.server.supervisor import ProcessSupervisor
 
@@ -31,6 +31,7 @@ def serve(
     gc.disable()  # until everything is loaded
     os.umask(0o077)
     settings = load_settings(host=host, port=port, data_dir=data_dir, workers=workers, role=role)
+    check_extras(settings)
     prepare_data_dir(settings.data_dir)
     configure_logging(settings)
     with open_listener(settings) as listener:

@@ -9,7 +9,10 @@ _GREY, _INDEXED = 0, 3
 
 
 def encode_png(width: int, height: int, rows: Iterable[bytes], *, depth: int, palette: bytes = b"") -> bytes:
-    """Return a PNG. Rows are packed pixels of `depth` bits: grey, or places in a palette of RGB triples."""
+    """Return a PNG.
+
+    Rows are packed pixels of `depth` bits: grey, or places in a palette of RGB triples.
+    """
     header = struct.pack(">IIBBBBB", width, height, depth, _INDEXED if palette else _GREY, 0, 0, 0)
     pixels = zlib.compress(b"".join(b"\0" + row for row in rows), 6)
     colours = _chunk(b"PLTE", palette) if palette else b""

@@ -1,7 +1,8 @@
 """Words of a text, and the tokens under which an index keeps them.
 
-A token is plain ASCII behind a mark of two characters. No database's own rules (stop words, shortest words, collations, separators) apply
-to it any more, and a prefix of a word is a prefix of its token: three databases find the same. Pure.
+A token is plain ASCII behind a mark of two characters. No database's own rules (stop words,
+shortest words, collations, separators) apply to it any more, and a prefix of a word is a prefix of
+its token: three databases find the same. Pure.
 """
 
 import re
@@ -36,10 +37,12 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def split_words(text: str, *, compounds: bool = False, tails: bool = False) -> Iterator[str]:
-    """Yield the words of a text in order: folded runs of letters and digits, pairs of neighbours where a script has no spaces.
+    """Yield the words of a text in order.
 
-    With `compounds`, `c++`, `node.js` and `it's` are one word each. With `tails`, the last character of a run without spaces
-    is a word too, though it begins no pair: an index finds any character by the beginning of a word.
+    They are folded runs of letters and digits, and pairs of neighbours where a script has no
+    spaces. With `compounds`, `c++`, `node.js` and `it's` are one word each. With `tails`, the last
+    character of a run without spaces is a word too, though it begins no pair: an index finds any
+    character by the beginning of a word.
     """
     for run in (_COMPOUND_RUNS if compounds else _RUNS).findall(fold_text(text)):
         if len(run) > 1 and _PAIRED.match(run):
@@ -49,12 +52,18 @@ def split_words(text: str, *, compounds: bool = False, tails: bool = False) -> I
 
 
 def query_terms(text: str) -> list[str]:
-    """Return the words to look for, each once. Of a run without spaces, the pairs that every match must contain."""
+    """Return the words to look for, each once.
+
+    Of a run without spaces, the pairs that every match must contain.
+    """
     return list(dict.fromkeys(split_words(text)))
 
 
 def spell_word(word: str) -> tuple[str, ...]:
-    """Return a word, and the same without accents and typographic forms: `cafe` finds `café`, and `café` finds itself alone."""
+    """Return a word, and the same without accents and typographic forms, if it has any.
+
+    So `cafe` finds `café`, and `café` finds itself alone.
+    """
     if word.isascii():
         return (word,)
     plain = fold_text(unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", word))))
@@ -62,7 +71,10 @@ def spell_word(word: str) -> tuple[str, ...]:
 
 
 def encode_word(mark: str, word: str) -> str:
-    """Return the token of a word. Characters beyond a–y and 0–9 become a `z` with four digits to the base 36, `z` itself `zz`."""
+    """Return the token of a word.
+
+    Characters beyond a–y and 0–9 become a `z` with four digits to the base 36, `z` itself `zz`.
+    """
     plain = word.isascii() and word.isalnum() and word.islower()
     encoded = word.replace("z", "zz") if plain else "".join(map(_encode_character, word))
     return f"{mark}{encoded}"[:MAX_TOKEN]
@@ -84,7 +96,7 @@ def encode_texts(mark: str, texts: Iterable[str | None], limit: int) -> dict[str
 
 
 def encode_number(mark: str, number: int) -> str:
-    """Return a number as a token that is never the beginning of another: it ends in a sign that no digit is."""
+    """Return a number as a token that is never the beginning of another: its end is no digit."""
     digits = ""
     while number:
         number, digit = divmod(number, 35)

@@ -9,7 +9,6 @@ from refract.core.errors import Invalid
 from refract.core.schemas import Id, OutputSchema
 from refract.home.search import SearchKind, search_all
 from refract.identity.dependencies import ReadCaller
-from refract.links.dependencies import ASKING
 from refract.web.dependencies import Rt, api_router
 from refract.web.problems import problems
 
@@ -40,7 +39,7 @@ ALL_KINDS = ",".join(f"{kind}s" for kind in SearchKind)
 SearchKinds = Annotated[str, Query(max_length=100, description="Which kinds, with commas between them.", examples=["links,lists"])]
 
 
-@router.get("", responses=problems(*ASKING, UnknownKind))
+@router.get("", responses=problems(UnknownKind))
 async def search_everything(
     actor: ReadCaller,
     rt: Rt,

@@ -12,7 +12,8 @@ from starlette.responses import Response
 from refract.identity.dependencies import WriteCaller
 from refract.identity.responses import render_response
 from refract.web.dependencies import Rt, page_router
-from refract.web.templating import get_static_url
+from refract.web.i18n import gettext
+from refract.web.static_files import static
 
 router = page_router()
 _CACHE_ONE_DAY = {"Cache-Control": "public, max-age=86400"}
@@ -50,10 +51,10 @@ async def manifest() -> Response:
         "background_color": "#faf9f7",
         "theme_color": "#2f4bd6",
         "icons": [
-            {"src": get_static_url("icon.svg"), "type": "image/svg+xml", "sizes": "any"},
-            {"src": get_static_url("icon-192.png"), "type": "image/png", "sizes": "192x192"},
-            {"src": get_static_url("icon-512.png"), "type": "image/png", "sizes": "512x512"},
-            {"src": get_static_url("icon-maskable-512.png"), "type": "image/png", "sizes": "512x512", "purpose": "maskable"},
+            {"src": static("icon.svg"), "type": "image/svg+xml", "sizes": "any"},
+            {"src": static("icon-192.png"), "type": "image/png", "sizes": "192x192"},
+            {"src": static("icon-512.png"), "type": "image/png", "sizes": "512x512"},
+            {"src": static("icon-maskable-512.png"), "type": "image/png", "sizes": "512x512", "purpose": "maskable"},
         ],
         "shortcuts": [{"name": "New link", "url": "/app/links/new"}, {"name": "Links", "url": "/app/links"}],
         "share_target": {"action": "/app/share", "method": "GET", "params": {"title": "title", "text": "text", "url": "url"}},
@@ -94,4 +95,6 @@ async def shared_page(
     shared = parse_shared(url, text, title)
     asked = urlencode({"destination": (shared.address or "")[:2048], "title": title[:200]})
     shorten = f"/app/links/new?{asked}" if shared.address else None
-    return render_response(request, actor, "home/share.html", page_title="Keep it", text=shared.text, title=title, shorten=shorten)
+    return render_response(
+        request, actor, "home/share.html", page_title=gettext("Save to Refract"), text=shared.text, title=title, shorten=shorten
+    )

@@ -24,6 +24,7 @@ from refract.links.dependencies import who
 from refract.links.models import Link
 from refract.tags.queries import TagSort, load_tags_page
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext, lazy_gettext, ngettext
 from refract.web.networks import client_network
 
 router = page_router()
@@ -65,37 +66,40 @@ async def _build_options(rt: Runtime, actor: Caller, meaning: reading.OmniboxInt
     """The number of queries is the same whatever there is to find."""
     if meaning.kind == "shorten":
         rest = [
-            OmniboxOption("Shorten with a name of your own …", "square-pen", f"/app/links/new?{urlencode({'destination': meaning.text})}")
+            OmniboxOption(gettext("Create with a custom name…"), "square-pen", f"/app/links/new?{urlencode({'destination': meaning.text})}")
         ]
         if "library" in areas:
-            rest.append(OmniboxOption("Save to the library", "bookmark-plus", post="/app/items"))
+            rest.append(OmniboxOption(gettext("Save to library"), "bookmark-plus", post="/app/items"))
         found = await _build_hit_options(rt, actor, meaning.text.split("://", 1)[-1].rstrip("/"), areas)
-        return [OmniboxOption(f"Shorten {meaning.text}", "link"), *rest, *found]
+        return [OmniboxOption(gettext("Shorten {url}", url=meaning.text), "link"), *rest, *found]
     if meaning.kind == "tag":
-        return [OmniboxOption(f"Links tagged {meaning.text}", "tag"), *await _build_tag_options(rt, actor, meaning.text)]
+        return [OmniboxOption(gettext("Links tagged {tag}", tag=meaning.text), "tag"), *await _build_tag_options(rt, actor, meaning.text)]
     names = await _build_name_options(rt, actor, meaning.text)
     exact = meaning.kind == "open" or any(name.label[1:].casefold() == meaning.text.casefold() for name in names)
-    first = OmniboxOption(f"Open /{meaning.text}", "arrow-up-right") if exact else OmniboxOption(f"Search for “{meaning.text}”", "search")
+    opens, finds = gettext("Open /{name}", name=meaning.text), gettext("Search for “{text}”", text=meaning.text)
+    first = OmniboxOption(opens, "arrow-up-right") if exact else OmniboxOption(finds, "search")
     names = [name for name in names if name.label[1:].casefold() != meaning.text.casefold()]
     if meaning.kind == "open":
         return [first, *names]
     found = await _build_hit_options(rt, actor, meaning.text, areas)
-    commands = [OmniboxOption(one.label, one.icon, one.href, group="Go to") for one in reading.find_commands(meaning.text, areas)]
+    commands = [
+        OmniboxOption(str(one.label), one.icon, one.href, group=gettext("Go to")) for one in reading.find_commands(meaning.text, areas)
+    ]
     if "library" in areas and " " in meaning.text:
-        commands.append(OmniboxOption("Save this thought to the library", "bookmark-plus", post="/app/items", group="Go to"))
+        commands.append(OmniboxOption(gettext("Save as note"), "bookmark-plus", post="/app/items", group=gettext("Actions")))
     return [first, *names, *found, *await _build_tag_options(rt, actor, meaning.text), *commands]
 
 
 async def _build_name_options(rt: Runtime, actor: Caller, text: str) -> list[OmniboxOption]:
     async with rt.db.read() as session:
         found = await queries.suggest_names(session, text.split("/", 1)[0], who(actor), rt.clock.now(), MAX_NAME_OPTIONS)
-    return [OmniboxOption(f"/{name}", "arrow-up-right", f"/{name}", _describe_link(link), "Go there") for name, link in found]
+    return [OmniboxOption(f"/{name}", "arrow-up-right", f"/{name}", _describe_link(link), gettext("Open")) for name, link in found]
 
 
 _KIND_HEADINGS = {
-    SearchKind.LINK: ("link", "My links"),
-    SearchKind.LIST: ("list-ordered", "My lists"),
-    SearchKind.ITEM: ("file-text", "Library"),
+    SearchKind.LINK: ("link", lazy_gettext("Links")),
+    SearchKind.LIST: ("list-ordered", lazy_gettext("Lists")),
+    SearchKind.ITEM: ("file-text", lazy_gettext("Library")),
 }
 
 
@@ -107,7 +111,7 @@ async def _build_hit_options(rt: Runtime, actor: Caller, text: str, areas: Seque
     """What is mine and has these words."""
     kinds = [kind for kind in SearchKind if _KIND_AREAS[kind] in areas]
     return [
-        OmniboxOption(one.title, _KIND_HEADINGS[one.kind][0], one.href, one.note, _KIND_HEADINGS[one.kind][1])
+        OmniboxOption(one.title, _KIND_HEADINGS[one.kind][0], one.href, one.note, str(_KIND_HEADINGS[one.kind][1]))
         for one in await search_all(rt, actor, text, kinds, MAX_HIT_OPTIONS)
     ]
 
@@ -118,7 +122,13 @@ async def _build_tag_options(rt: Runtime, actor: Caller, text: str) -> list[Omni
         cursors = CursorCodec(rt.secret)
         page = await load_tags_page(session, cursors, visible, asker, q=text[:50], sort=TagSort.USAGE, limit=MAX_TAG_OPTIONS, cursor=None)
     return [
-        OmniboxOption(tag.name, "tag", f"/app/links?{urlencode({'tag': tag.key})}", f"{tag.usage_count} links", "Tags")
+        OmniboxOption(
+            tag.name,
+            "tag",
+            f"/app/links?{urlencode({'tag': tag.key})}",
+            ngettext("{n} link", "{n} links", tag.usage_count),
+            gettext("Tags"),
+        )
         for tag in page.items
     ]
 
@@ -156,7 +166,13 @@ async def search_page(request: Request, actor: ReadCaller, rt: Rt, q: Annotated[
         for kind in SearchKind
     ]
     return render_response(
-        request, actor, "home/search.html", page_title="Search", q=q, groups=[group for group in groups if group[2]], most=MAX_HITS_PER_KIND
+        request,
+        actor,
+        "home/search.html",
+        page_title=gettext("Search"),
+        q=q,
+        groups=[group for group in groups if group[2]],
+        most=MAX_HITS_PER_KIND,
     )
 
 
@@ -190,4 +206,4 @@ async def suggest_names(request: Request, actor: OptionalReadCaller, rt: Rt, q: 
 
 
 def _describe_link(link: Link | None) -> str:
-    return (link.title or to_ascii_url(link.destination)) if link else "List"
+    return (link.title or to_ascii_url(link.destination)) if link else gettext("List")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from refract.core.urls import BadUrl, parse_web_url
+from refract.web.i18n import LazyText, lazy_gettext
 
 IntentKind = Literal["shorten", "open", "tag", "search", "nothing"]
 
@@ -12,7 +13,7 @@ IntentKind = Literal["shorten", "open", "tag", "search", "nothing"]
 class OmniboxCommand:
     """A place or a deed that can be called by its words."""
 
-    label: str
+    label: LazyText
     href: str
     icon: str
     area: str = ""
@@ -20,22 +21,22 @@ class OmniboxCommand:
 
 
 COMMANDS = (
-    OmniboxCommand("New link", "/app/links/new", "plus", "links"),
-    OmniboxCommand("Home", "/", "house"),
-    OmniboxCommand("Links", "/app/links", "link", "links"),
-    OmniboxCommand("Lists", "/app/lists", "list-ordered", "lists"),
-    OmniboxCommand("Library", "/app/library", "library", "library"),
-    OmniboxCommand("Review", "/app/review", "inbox", "library"),
-    OmniboxCommand("Import and export bookmarks", "/app/library/imports", "bookmark-plus", "library"),
-    OmniboxCommand("Tags", "/app/tags", "tag", "tags"),
-    OmniboxCommand("Rules for tags", "/app/tags/rules", "tag", "library"),
-    OmniboxCommand("Settings", "/app/settings", "settings", "settings"),
-    OmniboxCommand("API keys", "/app/settings#keys-section", "key-round", "settings"),
-    OmniboxCommand("Browser: bookmarklet and keyword", "/app/settings#browser-section", "globe", "settings"),
-    OmniboxCommand("API documentation", "/api/docs", "terminal"),
-    OmniboxCommand("Admin: jobs", "/app/admin/jobs", "activity", "admin"),
-    OmniboxCommand("Admin: blocked domains", "/app/admin/blocked-domains", "ban", "admin"),
-    OmniboxCommand("Admin: health and figures", "/app/admin", "heart-pulse", "admin"),
+    OmniboxCommand(lazy_gettext("New link"), "/app/links/new", "plus", "links"),
+    OmniboxCommand(lazy_gettext("Home"), "/", "house"),
+    OmniboxCommand(lazy_gettext("Links"), "/app/links", "link", "links"),
+    OmniboxCommand(lazy_gettext("Lists"), "/app/lists", "list-ordered", "lists"),
+    OmniboxCommand(lazy_gettext("Library"), "/app/library", "library", "library"),
+    OmniboxCommand(lazy_gettext("Review"), "/app/review", "inbox", "library"),
+    OmniboxCommand(lazy_gettext("Import and export bookmarks"), "/app/library/imports", "bookmark-plus", "library"),
+    OmniboxCommand(lazy_gettext("Tags"), "/app/tags", "tag", "tags"),
+    OmniboxCommand(lazy_gettext("Tag rules"), "/app/tags/rules", "tag", "library"),
+    OmniboxCommand(lazy_gettext("Settings"), "/app/settings", "settings", "settings"),
+    OmniboxCommand(lazy_gettext("API keys"), "/app/settings#keys-section", "key-round", "settings"),
+    OmniboxCommand(lazy_gettext("Browser & shortcuts"), "/app/settings#browser-section", "globe", "settings"),
+    OmniboxCommand(lazy_gettext("API docs"), "/api/docs", "terminal"),
+    OmniboxCommand(lazy_gettext("Admin: jobs"), "/app/admin/jobs", "activity", "admin"),
+    OmniboxCommand(lazy_gettext("Admin: blocked domains"), "/app/admin/blocked-domains", "ban", "admin"),
+    OmniboxCommand(lazy_gettext("Admin: overview"), "/app/admin", "heart-pulse", "admin"),
 )
 
 
@@ -78,7 +79,7 @@ def find_commands(typed: str, areas: list[str], limit: int = 4) -> list[OmniboxC
     wanted = typed.casefold().split()
     found = []
     for command in COMMANDS:
-        words = command.label.casefold().replace(":", "").split()
+        words = str(command.label).casefold().replace(":", "").split()
         if (not command.area or command.area in areas) and wanted and all(any(word.startswith(one) for word in words) for one in wanted):
             found.append(command)
     return found[:limit]

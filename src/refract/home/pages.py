@@ -18,6 +18,7 @@ from refract.lists.draft_owners import list_claimable_titles
 from refract.lists.models import ListStatus
 from refract.lists.queries import load_lists_page
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext
 
 router = page_router()
 MAX_LATEST_LINKS = 8
@@ -47,7 +48,7 @@ async def home_page(
         request,
         actor,
         "home/index.html",
-        page_title="Home",
+        page_title=gettext("Home"),
         links=links,
         created=made,
         today=counted,

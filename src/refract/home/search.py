@@ -14,8 +14,9 @@ from refract.links.dependencies import who
 from refract.links.queries import LinkFilter
 from refract.lists import queries as lists
 from refract.lists.access import ListCaller as ListOwner
+from refract.web.i18n import lazy_gettext, ngettext
 
-UNTITLED_LIST = "Untitled list"
+UNTITLED_LIST = lazy_gettext("Untitled list")
 
 
 class SearchKind(StrEnum):
@@ -74,8 +75,8 @@ async def _search_lists(rt: Runtime, actor: Caller, words: str, limit: int) -> l
         SearchHit(
             SearchKind.LIST,
             one.id,
-            one.title or UNTITLED_LIST,
-            f"{count} {'entry' if count == 1 else 'entries'}",
+            one.title or str(UNTITLED_LIST),
+            ngettext("{n} link", "{n} links", count),
             f"/app/lists/{one.id}",
             f"{base}/{one.slug}" if one.published_at and one.slug else None,
         )

@@ -1,15 +1,17 @@
 """Who is asking: the dependencies that every protected endpoint names."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
+from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.authentication import SESSION_COOKIE, Caller, authenticate
 from refract.identity.errors import (
     AdministratorsOnly,
     BadCredentials,
+    IssuerUnavailable,
     KeyExpired,
     MissingScope,
     OriginUnproven,
@@ -17,12 +19,18 @@ from refract.identity.errors import (
 )
 from refract.identity.models import Scope, UserRole
 from refract.identity.personal_data import PersonalDataHook
+from refract.identity.responses import locale_of
 from refract.limits.errors import RateLimited
-from refract.web import csrf
 from refract.web.dependencies import Rt
-from refract.web.openapi import Errors, Guard
+from refract.web.i18n import set_locale
+from refract.web.openapi import Errors, Guard, guards
+
+_CREDENTIALS: Errors = (BadCredentials, KeyExpired, RateLimited, IssuerUnavailable)
+GUARD_ERRORS: Errors = (*_CREDENTIALS, SignInNeeded, MissingScope, AdministratorsOnly, OriginUnproven)
+"""Errors that follow from asking who the caller is; no endpoint names them."""
 
 
+@guards(Guard(errors=_CREDENTIALS, unsafe_errors=(OriginUnproven,)))
 async def identify_caller(request: Request, rt: Rt) -> Caller | None:
     """Return the person behind a key or a cookie; None for a stranger. A wrong key is an error, a stale cookie is not.
 
@@ -32,6 +40,8 @@ async def identify_caller(request: Request, rt: Rt) -> Caller | None:
     if _CALLER not in known:
         known[_CALLER] = await authenticate(request, rt)
     actor: Caller | None = known[_CALLER]
+    if actor is not None and known.get("translated"):
+        set_locale(locale_of(request, actor))
     return actor
 
 
@@ -47,35 +57,38 @@ def _require_scope(scope: Scope, actor: Caller | None) -> Caller:
     return actor
 
 
+def _required(scope: Scope, *further: type[RefractError]) -> Guard:
+    return Guard(scope, required=True, errors=(SignInNeeded, MissingScope, *further))
+
+
+@guards(_required(Scope.READ))
 async def _require_read(actor: OptionalCaller) -> Caller:
     return _require_scope(Scope.READ, actor)
 
 
+@guards(Guard(Scope.READ, errors=(MissingScope,)))
 async def _allow_anonymous_read(actor: OptionalCaller) -> Caller | None:
     return None if actor is None else _require_scope(Scope.READ, actor)
 
 
+@guards(_required(Scope.WRITE))
 async def _require_write(actor: OptionalCaller) -> Caller:
     return _require_scope(Scope.WRITE, actor)
 
 
+@guards(_required(Scope.ACCOUNT))
 async def _require_account(actor: OptionalCaller) -> Caller:
     return _require_scope(Scope.ACCOUNT, actor)
 
 
+@guards(_required(Scope.ADMIN, AdministratorsOnly))
 async def _require_admin(actor: OptionalCaller) -> Caller:
     if actor is not None and actor.user.role != UserRole.ADMIN:
         raise AdministratorsOnly
     return _require_scope(Scope.ADMIN, actor)
 
 
-_REQUIRED_SCOPES: dict[Callable[..., Any], Scope] = {
-    _require_read: Scope.READ,
-    _require_write: Scope.WRITE,
-    _require_admin: Scope.ADMIN,
-    _require_account: Scope.ACCOUNT,
-}
-_GUARDS = (*_REQUIRED_SCOPES, _allow_anonymous_read)
+_GUARDS = (_require_read, _require_write, _require_admin, _require_account, _allow_anonymous_read)
 
 
 async def authorize_before_body(request: Request, rt: Runtime, calls: Collection[Callable[..., Any]]) -> bool:
@@ -104,27 +117,6 @@ SECURITY_SCHEMES = {
         "description": "The cookie of a signed-in browser (`__Host-refract` on https). Changes need an Origin of ours or X-CSRF-Token too.",
     },
 }
-
-
-GUARD_ERRORS: Errors = (SignInNeeded, BadCredentials, KeyExpired, MissingScope, AdministratorsOnly, OriginUnproven, RateLimited)
-"""Errors that follow from asking who somebody is; no endpoint names them."""
-
-
-def find_guard(calls: Iterable[Callable[..., Any]], method: str) -> Guard | None:
-    """What the dependencies of an endpoint ask of its caller, for the OpenAPI document."""
-    asked = set(calls)
-    if identify_caller not in asked:
-        return None
-    scope = next((scope for call, scope in _REQUIRED_SCOPES.items() if call in asked), None)
-    errors = [BadCredentials, KeyExpired, RateLimited]
-    if scope is not None:
-        errors += [SignInNeeded, MissingScope]
-    if scope is Scope.ADMIN:
-        errors.append(AdministratorsOnly)
-    if method not in csrf.SAFE_METHODS:
-        errors.append(OriginUnproven)
-    return Guard(scope, optional=scope is None, errors=tuple(errors))
-
 
 OptionalReadCaller = Annotated[Caller | None, Depends(_allow_anonymous_read)]
 """Strangers are welcome too; but a key that may not read sees nothing of its person's."""

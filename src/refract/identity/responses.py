@@ -11,6 +11,7 @@ from refract.core.runtime import Runtime
 from refract.identity.authentication import Caller, get_session_token
 from refract.identity.models import User
 from refract.web import csrf, flash
+from refract.web.i18n import Locale, choose_locale, use_locale
 from refract.web.templating import TemplateRenderer
 
 VISIT_COOKIE = "refract_visit"
@@ -32,6 +33,12 @@ def build_user_context(user: User | None) -> dict[str, Any] | None:
     return None if user is None else {"id": str(user.id), "display": user.chosen_name, "email": user.email, "role": user.role}
 
 
+def locale_of(request: Request, actor: Caller | None) -> Locale:
+    """Return the language of a page: what the person chose, else what the browser asks for."""
+    preference = actor.user.preferences.get("locale") if actor else None
+    return choose_locale(preference, request.headers.get("accept-language", ""))
+
+
 def render_response(
     request: Request,
     actor: Caller | None,
@@ -47,8 +54,12 @@ def render_response(
     rt: Runtime = request.app.state.rt
     said = flash.read(request, rt)
     visit = bound or get_visit_cookie(request) or secrets.token_urlsafe(16)
-    html = _render_template(request, actor, template, visit, status=status, page_title=page_title, toasts=[said] if said else [], **context)
-    response = _make_html_response(request, html, status)
+    locale = locale_of(request, actor)
+    with use_locale(locale):
+        html = _render_template(
+            request, actor, template, visit, status=status, page_title=page_title, toasts=[said] if said else [], **context
+        )
+    response = _make_html_response(request, html, status, locale)
     if said:
         flash.clear(request, response, rt)
     if (actor is None or get_session_token(request, rt) is None) and bound is None and get_visit_cookie(request) is None:
@@ -60,15 +71,19 @@ def render_fragment(
     request: Request, actor: Caller | None, template: str, *, status: int = 200, bound: str = "", **context: Any
 ) -> HTMLResponse:
     """A piece of a page, for a page that is already there."""
-    return _make_html_response(request, _render_template(request, actor, template, bound, page_title="", **context), status)
+    locale = locale_of(request, actor)
+    with use_locale(locale):
+        html = _render_template(request, actor, template, bound, page_title="", **context)
+    return _make_html_response(request, html, status, locale)
 
 
-def _make_html_response(request: Request, html: str, status: int) -> HTMLResponse:
+def _make_html_response(request: Request, html: str, status: int, locale: Locale) -> HTMLResponse:
     """Compressed where the browser can read it and it pays. What is secret in a page is masked, so its size tells nothing."""
     body = html.encode()
+    headers = {"Content-Language": locale.tag, "Vary": "Accept-Encoding, Accept-Language"}
     if len(body) < _MIN_COMPRESSED_BYTES or "gzip" not in request.headers.get("accept-encoding", ""):
-        return HTMLResponse(body, status, headers={"Vary": "Accept-Encoding"})
-    return HTMLResponse(gzip.compress(body, 5, mtime=0), status, headers={"Vary": "Accept-Encoding", "Content-Encoding": "gzip"})
+        return HTMLResponse(body, status, headers=headers)
+    return HTMLResponse(gzip.compress(body, 5, mtime=0), status, headers=headers | {"Content-Encoding": "gzip"})
 
 
 def _render_template(request: Request, actor: Caller | None, template: str, visit: str, **context: Any) -> str:

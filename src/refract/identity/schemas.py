@@ -11,6 +11,7 @@ from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.core.urls import BadUrl, parse_web_url
 from refract.identity.errors import KeyExpiryInvalid
 from refract.identity.models import ApiKey, Scope
+from refract.web.i18n import LanguageTag
 
 
 def _check_time_zone(name: str) -> str:
@@ -34,7 +35,8 @@ KeyName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, 
 class PreferencesPatch(InputSchema):
     """What a person may choose; absent means unchanged."""
 
-    language: Literal["en", "zh"] | None = None
+    locale: Annotated[LanguageTag, Field(description="Language of the web app; null follows the browser.")] | None = None
+    language: Annotated[Literal["en", "zh"], Field(description="Language of summaries and tags.")] | None = None
     time_zone: Annotated[str, AfterValidator(_check_time_zone), Field(max_length=64, examples=["Europe/Berlin"])] | None = None
     suggestions: bool | None = None
     auto_confirm: (
@@ -47,6 +49,7 @@ class Preferences(OutputSchema):
 
     model_config = ConfigDict(extra="ignore")
 
+    locale: LanguageTag | None = None
     language: Literal["en", "zh"] = "en"
     time_zone: str = "UTC"
     suggestions: bool = True
@@ -70,6 +73,8 @@ class ProfileForm(BaseModel):
     nickname: str = ""
     bio: str = ""
     avatar_url: str = ""
+    locale: str | None = None
+    """A language, or empty for the browser's; absent leaves the choice as it is."""
     language: str = "en"
     time_zone: str = "UTC"
     suggestions: bool = False
@@ -166,6 +171,6 @@ class SessionList(OutputSchema):
 
 
 def get_chosen_preferences(patch: PreferencesPatch | None) -> dict[str, Any]:
-    """What a patch names. Null is as good as absent, but for the one choice that can be none."""
+    """What a patch names. Null is as good as absent, but for the choices that can be none."""
     named = {} if patch is None else patch.model_dump(exclude_unset=True)
-    return {name: value for name, value in named.items() if value is not None or name == "auto_confirm"}
+    return {name: value for name, value in named.items() if value is not None or name in {"auto_confirm", "locale"}}

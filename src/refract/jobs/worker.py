@@ -6,7 +6,6 @@ import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ from refract.core.db.notifications import listen_for_notifications
 from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
+from refract.core.tracing import job_span
 from refract.jobs import claims, leases, metrics, queue
 from refract.jobs.handlers import HandlerRegistry, JobDead, JobDone, JobFailed, JobLost, JobOutcome, JobReleased
 from refract.jobs.models import MAINTENANCE_SHARE
@@ -237,7 +237,7 @@ class JobWorker:
             running.is_working = True
             payload = handling.parse_payload(claim)
             async with asyncio.timeout(handling.timeout):
-                with _trace_job(self._rt, claim.kind):
+                with job_span(self._rt, claim.kind):
                     await handling.run(self._rt, payload)
         except asyncio.CancelledError:
             if running.ended_by is None:  # it was not us: something inside the handler was cancelled
@@ -279,11 +279,3 @@ class JobWorker:
         tasks: list[Any] = [running.task for running in self._running if running.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
-
-
-def _trace_job(rt: Runtime, kind: str) -> AbstractContextManager[object]:
-    if rt.settings.otlp_url is None:
-        return nullcontext()
-    from refract.core.traces import make_traces  # noqa: PLC0415 - only with a collector
-
-    return rt.singleton(make_traces).span(f"job {kind}", "consumer")

@@ -5,24 +5,27 @@ from contextlib import asynccontextmanager
 
 from fastapi import Response
 
-from refract.core.errors import InvalidStateTransition, Stale, Unavailable
+from refract.core.errors import InvalidStateTransition
 from refract.core.runtime import Runtime
 from refract.identity.authentication import Caller
-from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven, SignInNeeded
 from refract.library import service
-from refract.library.errors import ItemNotFound, TooManyItemTags, UnknownTag
+from refract.library.errors import (
+    CaptureLimitReached,
+    ItemLimitReached,
+    ItemNotFound,
+    StorageFull,
+    TooManyItemTags,
+    UnknownTag,
+)
 from refract.library.queries.serializers import serialize_item
 from refract.library.schemas import ItemOut
 from refract.library.service import LockedItem
-from refract.limits.errors import RateLimited
 from refract.tags.errors import InvalidTag
-from refract.web.dependencies import BadEtag, make_etag, parse_if_match
-from refract.web.problems import ValidationFailed, problems
+from refract.web.dependencies import make_etag, parse_if_match
 
-CALLER_ERRORS = (SignInNeeded, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
-CALLER_RESPONSES = problems(*CALLER_ERRORS)
+ON_CAPTURE = (CaptureLimitReached, ItemLimitReached, StorageFull)
 TAG_ERRORS = (UnknownTag, InvalidTag, TooManyItemTags)
-ITEM_ERRORS = (*CALLER_ERRORS, ItemNotFound, Stale, BadEtag, InvalidStateTransition)
+ITEM_ERRORS = (ItemNotFound, InvalidStateTransition)
 
 
 @asynccontextmanager

@@ -4,25 +4,16 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 from refract.identity.access import AccessRight
 from refract.identity.authentication import Caller
-from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven, SignInNeeded
-from refract.limits.errors import RateLimited
 from refract.links import service
 from refract.links.access import LinkCaller
-from refract.links.errors import LinkNotFound, NotYours
 from refract.links.models import InvitedRole
 from refract.links.queries import load_card, load_invitation
 from refract.links.schemas import InvitationCreated, LinkOut
 from refract.links.service import LockedLink
 from refract.names.service import Namespace
-from refract.web.problems import ValidationFailed, problems
-
-ASKING = (SignInNeeded, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
-GUARDED = problems(*ASKING)
-ON_A_LINK = problems(*ASKING, LinkNotFound, NotYours)
 
 
 def _space(request: Request) -> Namespace:

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from refract.core.db.session import ReadSession, WriteSession
-from refract.core.errors import RefractError, Unavailable
+from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.text import make_excerpt as shown_text
-from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven
 from refract.limits.errors import RateLimited
 from refract.limits.service import charge, charge_up_to
 from refract.links.safety import blocked_domains
@@ -14,18 +13,15 @@ from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop
 from refract.lists import addresses, queries, service
 from refract.lists.draft_owners import ListClient
 from refract.lists.entry_jobs import enqueue_entry_jobs
-from refract.lists.errors import AnonymousListsOff, ListNotFound, NamesNeedAccount, PublishingNeedsAccount, SensitiveName
+from refract.lists.errors import NamesNeedAccount, PublishingNeedsAccount, SensitiveName
 from refract.lists.models import LinkList, ListEntry
 from refract.lists.presentation import ResolvedEntry, build_list, resolve_entries
 from refract.lists.schemas import EntriesResult, EntryOut, EntryResult, ListCreate, ListOut, build_entry_error
 from refract.lists.service import CheckedAddress
 from refract.names.grammar import is_sensitive_name
 from refract.names.service import Namespace
-from refract.web.problems import ValidationFailed, problems
 
-ASKING = (AnonymousListsOff, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
 BAD_ADDRESS = (InvalidUrl, LinkLoop, BlockedDestination, MaliciousUrl)
-ON_A_LIST = problems(*ASKING, ListNotFound)
 
 
 async def start_list(session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, new: ListCreate) -> LinkList:

@@ -22,6 +22,7 @@ from refract.lists.queries import list_claimable
 from refract.web import csrf
 from refract.web.dependencies import Rt
 from refract.web.networks import client_network
+from refract.web.openapi import Guard, guards
 
 CREATOR_COOKIE = "refract_creator"
 COOKIE_MAX_AGE_SECONDS = 30 * 86_400
@@ -92,6 +93,7 @@ def _require_lists_allowed(rt: Runtime, actor: Caller | None) -> None:
         raise AnonymousListsOff
 
 
+@guards(Guard(Scope.READ, errors=(MissingScope,), anonymous_errors=(AnonymousListsOff,)))
 async def _authorize_read(request: Request, rt: Rt, actor: OptionalCaller) -> ListClient:
     _require_lists_allowed(rt, actor)
     creator = read_creator_cookie(request, rt)
@@ -100,6 +102,7 @@ async def _authorize_read(request: Request, rt: Rt, actor: OptionalCaller) -> Li
     return ListClient(actor, creator, client_network(request, rt))
 
 
+@guards(Guard(Scope.WRITE, errors=(MissingScope,), anonymous_errors=(AnonymousListsOff,)))
 async def _authorize_write(request: Request, rt: Rt, actor: OptionalCaller) -> ListClient:
     """A cookie authorises no change unless the request is shown to come from our pages."""
     _require_lists_allowed(rt, actor)

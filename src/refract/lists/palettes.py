@@ -1,4 +1,4 @@
-"""How a public list may look: a few curated sets of colours. These are drawn into the share image; the page's are in app.css."""
+"""How a public list may look: a few curated sets of colours. These are drawn into the share image; the page's are in css/tokens.css."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, get_args

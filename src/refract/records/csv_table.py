@@ -1,4 +1,7 @@
-"""Records of a CSV file. A broken record costs itself alone: reading goes on with the line after its first."""
+"""Records of a CSV file.
+
+A broken record costs itself alone: reading goes on with the line after its first.
+"""
 
 import csv
 from collections import deque
@@ -51,7 +54,10 @@ class CsvTable:
                     yield CsvRecord(self._taken[0].number, cells)
 
     def _broken(self, problem: str) -> CsvRecord:
-        """Return a broken record. An unclosed quote runs on into good lines: they are read again."""
+        """Return a broken record.
+
+        An unclosed quote runs on into good lines: they are read again.
+        """
         first, *rest = self._taken
         self._ahead.extendleft(reversed(rest))
         return CsvRecord(first.number, problem=problem, text=first.text[:200].strip())

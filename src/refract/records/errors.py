@@ -12,4 +12,7 @@ class BadRecord(Exception):
 
 
 class BrokenFile(Exception):
-    """A file that cannot be read any further; records before it are good. The message is shown to people."""
+    """A file that cannot be read any further; records before it are good.
+
+    The message is shown to people.
+    """

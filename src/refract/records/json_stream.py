@@ -1,8 +1,9 @@
-"""Records of a JSON document, taken from its stream one by one: the document itself is never in memory.
+"""Records of a JSON document, taken from its stream one by one: all of it is never in memory.
 
-ijson's C back end parses it. The one in Python would do on no platform that we support, and keeps all it has read where texts cross
-the pieces it reads. An error inside a value (a number too large for `int`, half a character) leaves the C back end in an undefined
-state: numbers are 64 bits wide (`use_float`), and `_Feed` lets no half characters through.
+ijson's C back end parses it. Its back end in Python is not used: where texts cross the pieces that
+it reads, it keeps everything before them. An error inside a value (a number too large for `int`,
+half a character) leaves the C back end in an undefined state. So numbers are 64 bits wide
+(`use_float`), and `_Feed` lets no half characters through.
 """
 
 import re
@@ -25,10 +26,10 @@ _ENDS = frozenset({"end_map", "end_array"})
 
 
 class JsonRecords:
-    """The records of a JSON text: the elements of its list, or of the lists inside its object that a holder names.
+    """The records of a JSON text: the elements of its list, or of lists inside its object.
 
-    `holders` are keys whose list holds records, or whose object holds other holders. `value_holders` are keys
-    whose object holds records as its values.
+    `holders` are keys whose list holds records, or whose object holds other holders.
+    `value_holders` are keys whose object holds records as its values.
     """
 
     def __init__(self, text: TextIO, holders: Collection[str], value_holders: Collection[str] = (), max_record: int = MAX_RECORD) -> None:
@@ -38,7 +39,10 @@ class JsonRecords:
         self._events: Iterator[tuple[str, Any]] = yajl2_c.basic_parse(self._feed, use_float=True)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the records. Raises `BrokenFile` where the text ends to be JSON, or is too long or nested too deeply."""
+        """Yield the records.
+
+        Raises `BrokenFile` where the text ends to be JSON, or is too long or nested too deeply.
+        """
         try:
             event, _ = next(self._events)
             if event == "start_array":
@@ -103,8 +107,9 @@ class JsonRecords:
 class _Feed:
     """A text as bytes for the parser, which stops when a record grows too long.
 
-    Lone surrogates, written as escapes or left by invalid bytes, become a character that `values.check_text`
-    refuses: the C parser would turn them into others or give up the file, where they should cost one record.
+    Lone surrogates, written as escapes or left by invalid bytes, become a character that
+    `values.check_text` refuses: the C parser would turn them into others or give up the file, where
+    they should cost one record.
     """
 
     _ESCAPE = re.compile(
@@ -125,7 +130,10 @@ class _Feed:
         self._since_begin = 0
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes, empty at the end. Raises `BrokenFile` if the record at hand is too long."""
+        """Return the next bytes, empty at the end.
+
+        Raises `BrokenFile` if the record at hand is too long.
+        """
         if not size:
             return b""
         if self._since_begin > self._max_record:

@@ -1,4 +1,4 @@
-"""Rows of an import file, whatever its shape: a CSV table, JSON line by line, or a JSON document."""
+"""Rows of an import file: a CSV table, JSON line by line, or a JSON document."""
 
 import json
 from abc import ABC, abstractmethod
@@ -35,7 +35,8 @@ class UnreadableRow:
 class RowReader(ABC, Generic[Row]):
     """The rows of a file, read as they are iterated.
 
-    A subclass knows the formats of its feature: it chooses one by the fields of the first record, and makes a row of each record.
+    A subclass knows the formats of its feature: it chooses one by the fields of the first record,
+    and makes a row of each record.
     """
 
     noun: ClassVar[str]
@@ -72,7 +73,7 @@ class RowReader(ABC, Generic[Row]):
         """Return the row of a record. Raises `BadRecord`."""
 
     def name_columns(self, cells: Sequence[str]) -> Sequence[str] | None:  # noqa: ARG002 - for subclasses
-        """Return the columns of a table that has no heading, None if these cells are its heading."""
+        """Return the columns of a table without a heading, None if these cells are its heading."""
         return None
 
     def read_fields(self, fields: Fields) -> Any:
@@ -150,7 +151,7 @@ class RowReader(ABC, Generic[Row]):
         return self.row_of_fields(where, fields, record.values())
 
     def row_of_fields(self, where: str, fields: Fields, shown: Iterable[Any]) -> Row | UnreadableRow:
-        """Return the row of a record, or one that says why there is none and quotes the values `shown`."""
+        """Return the row of a record, or one that says why there is none and quotes `shown`."""
         try:
             check_text(fields)
             return self.make_row(where, fields)

@@ -10,7 +10,10 @@ from refract.records.errors import UnreadableFile
 
 HEAD_SIZE = 64 * 1024
 MAX_LINE = 64 * 1024
-"""Characters. A record fits several times; of a longer line only the beginning is kept in memory."""
+"""Characters.
+
+A record fits several times; of a longer line only the beginning is kept in memory.
+"""
 
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
@@ -27,8 +30,8 @@ class TextLine:
 class TextSource:
     """The text of a file, and `position`: how many of its bytes have been read, to show progress.
 
-    A byte order mark decides the encoding before `encoding` does. Bytes that are not valid UTF-8 become
-    lone surrogates, so that they cost one record (`values.check_text`) and not the file.
+    A byte order mark decides the encoding before `encoding` does. Bytes that are not valid UTF-8
+    become lone surrogates, so that they cost one record (`values.check_text`) and not the file.
     """
 
     def __init__(self, stream: BinaryIO, encoding: str | None = None) -> None:

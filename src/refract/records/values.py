@@ -36,7 +36,7 @@ def clip_text(name: str, text: str, limit: int, remarks: list[str]) -> str:
 
 
 def parse_moment(value: Any, name: str) -> datetime | None:
-    """Return the moment that RFC 3339 or a plain date and time (taken as UTC) names, None if there is none.
+    """Return the moment that RFC 3339 or a plain date and time (in UTC) names; None for no text.
 
     Raises `BadRecord` about any other text.
     """
@@ -51,7 +51,10 @@ def parse_moment(value: Any, name: str) -> datetime | None:
 
 
 def guess_moment(value: Any) -> datetime | None:
-    """Return the moment that RFC 3339 or seconds, milli- or microseconds since 1970 name; None for any other text."""
+    """Return the moment that RFC 3339, or a number of seconds since 1970, names; otherwise None.
+
+    The number may also count milli- or microseconds.
+    """
     text = plain_text(value).strip()
     if not _EPOCH_SECONDS.fullmatch(text):
         try:

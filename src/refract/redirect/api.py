@@ -4,11 +4,8 @@ from urllib.parse import urlsplit
 
 from fastapi import Request
 
-from refract.core.errors import Unavailable
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller
-from refract.identity.errors import BadCredentials, MissingScope, OriginUnproven, SignInNeeded
-from refract.limits.errors import RateLimited
 from refract.limits.service import MissLimit
 from refract.names.grammar import is_reserved
 from refract.redirect.asgi import RedirectApp
@@ -30,22 +27,16 @@ from refract.redirect.resolver import (
     strip_punctuation,
 )
 from refract.redirect.schemas import ResolveIn, ResolveOut
-from refract.web.dependencies import IdempotencyKeyHeader, Rt, api_router
+from refract.web.dependencies import Rt, api_router
 from refract.web.networks import client_network
-from refract.web.problems import ValidationFailed, problems
+from refract.web.routing import read_only
 
 router = api_router("/resolve", "links")
-GUARDED = problems(SignInNeeded, BadCredentials, MissingScope, OriginUnproven, RateLimited, Unavailable, ValidationFailed)
 
 
-@router.post("", responses=GUARDED)
-async def resolve_path(
-    asked: ResolveIn,
-    actor: ReadCaller,
-    rt: Rt,
-    request: Request,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ResolveOut:
+@router.post("")
+@read_only
+async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Request) -> ResolveOut:
     """Say where a path would lead, and why. Nothing changes; what does not exist counts against the limit of misses."""
     follow: RedirectApp = request.app.state.redirects
     path, query = split_own_path(asked.path, rt.settings.public_url)

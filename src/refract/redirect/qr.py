@@ -1,4 +1,7 @@
-"""QR codes of short URLs: SVG that scales, or a PNG of exactly the size that was asked for. Drawn in an extraction process."""
+"""QR codes of short URLs: SVG that scales, or a PNG of exactly the size that was asked for.
+
+Drawn in an extraction process.
+"""
 
 import io
 from typing import cast
@@ -15,7 +18,10 @@ QUIET_ZONE = 4
 LEAST = 64
 MOST = 2048
 MAX_TEXT = 300
-"""Characters of an address. A code of more cannot be read from paper, and takes a tenth of a second to draw."""
+"""Characters of an address.
+
+A code of more cannot be read from paper, and takes a tenth of a second to draw.
+"""
 
 DRAW_SVG = ExtractionTask("qr_svg", "refract.redirect.qr:draw_svg", cpu_seconds=2, wall_seconds=20.0, max_output=64 * 1024)
 DRAW_PNG = ExtractionTask("qr_png", "refract.redirect.qr:draw_png", cpu_seconds=2, wall_seconds=20.0, max_output=1024 * 1024)
@@ -27,7 +33,10 @@ def draw_svg(body: bytes) -> bytes:
 
 
 def draw_png(body: bytes, *, size: int) -> bytes:
-    """Draw the text in `body`; refuses with the least size that it would need. Runs in the extraction process."""
+    """Draw the text in `body`; refuses with the least size that it would need.
+
+    Runs in the extraction process.
+    """
     try:
         return png(body.decode(), size)
     except QrTooDense as exc:
@@ -50,8 +59,9 @@ def render_svg(text: str) -> bytes:
 def png(text: str, size: int) -> bytes:
     """Return a square of exactly `size` pixels: whole pixels per module, the rest is white.
 
-    segno's own PNG is a whole number of modules wide, so it cannot have any size; given single pixels as modules it takes 0.7 s
-    of CPU for 2,048 of them, against 10 ms here. Raises `QrTooDense` if a module would be less than a pixel.
+    segno's own PNG is a whole number of modules wide, so it cannot have any size; given single
+    pixels as modules it takes 0.7 s of CPU for 2,048 of them, against 10 ms here. Raises
+    `QrTooDense` if a module would be less than a pixel.
     """
     modules = make_qr_code(text).matrix
     scale = size // (len(modules) + 2 * QUIET_ZONE)

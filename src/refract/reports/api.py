@@ -2,26 +2,22 @@
 
 from fastapi import Request
 
-from refract.core.errors import Unavailable
 from refract.identity.dependencies import OptionalCaller
-from refract.limits.errors import RateLimited
 from refract.reports import service
 from refract.reports.schemas import ReportCreate, ReportReceived
-from refract.web.dependencies import IdempotencyKeyHeader, Rt, api_router
+from refract.web.dependencies import Rt, api_router
 from refract.web.networks import client_network
-from refract.web.problems import ValidationFailed, problems
 
 router = api_router("/reports", "reports")
 ROUTERS = (router,)
 
 
-@router.post("", status_code=202, responses=problems(RateLimited, Unavailable, ValidationFailed))
+@router.post("", status_code=202)
 async def report_abuse(
     new: ReportCreate,
     request: Request,
     actor: OptionalCaller,  # noqa: ARG001 - a session needs proof of origin here as everywhere
     rt: Rt,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> ReportReceived:
     """Report a link or a list. No account is needed; the answer is the same whether or not it exists."""
     async with rt.db.write() as session:

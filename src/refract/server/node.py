@@ -17,6 +17,7 @@ from refract.core.loop_lag import LoopLagProbe
 from refract.core.redis import RedisClient, create_redis
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
+from refract.core.tracing import traces_of
 from refract.identity.key_usage import KeyUsageTracker
 from refract.jobs.metrics import update_job_gauges
 from refract.migrations.schema_state import SchemaCheck
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from refract.clicks.ingest.consumer import StreamConsumer
     from refract.clicks.ingest.ingester import Ingester
     from refract.clicks.ingest.shipper import SpoolShipper
-    from refract.core.traces import Traces
     from refract.redirect.asgi import RedirectApp
     from refract.redirect.engine import RedirectEngine
     from refract.redirect.hooks import ListHandler, RedirectFrontend
@@ -70,9 +70,8 @@ class ServerNode:
         if rt.settings.role in ("all", "web", "worker"):  # web too: when all workers are dead, somebody must say that jobs wait
             self.vitals.before_metrics = self._update_gauges
         rt.metrics.registry.register(NodeMetrics(rt.settings))
-        self._traces = _traces(rt) if rt.settings.otlp_url is not None else None
         self.connections = self.engine.connections if self.engine is not None else _build_connections(rt)
-        self._middleware = RequestMiddleware(_traced(self.build_application(), self._traces), rt)
+        self._middleware = RequestMiddleware(_with_spans(self.build_application(), rt), rt)
         self._log = structlog.get_logger("refract.server.node")
 
     async def _update_gauges(self) -> None:
@@ -128,8 +127,6 @@ class ServerNode:
             else:
                 self.connections.start()
                 open_parts.callback(self.connections.stop)
-            if self._traces is not None:
-                await open_parts.enter_async_context(self.run_in_background("traces", self._traces.run))
             yield
 
     @asynccontextmanager
@@ -247,18 +244,13 @@ def build_list_handler(rt: Runtime, engine: "RedirectEngine", frontend: "Redirec
     return PublicListHandler(rt, engine, frontend)
 
 
-def _traces(rt: Runtime) -> "Traces":
-    from refract.core.traces import make_traces  # noqa: PLC0415 - only with a collector
-
-    return rt.singleton(make_traces)
-
-
-def _traced(app: ASGIApp, traces: "Traces | None") -> ASGIApp:
+def _with_spans(app: ASGIApp, rt: Runtime) -> ASGIApp:
+    traces = traces_of(rt)
     if traces is None:
         return app
-    from refract.web.traced import Traced  # noqa: PLC0415 - only with a collector
+    from refract.web.request_spans import RequestSpans  # noqa: PLC0415 - only with a collector
 
-    return Traced(app, traces)
+    return RequestSpans(app, traces)
 
 
 def _build_probes(engine: "RedirectEngine | None") -> dict[str, HealthProbe]:

@@ -51,6 +51,7 @@ class ApiOperation:
     summary: str
     description: str
     scope: str | None
+    is_open: bool
     fields: list[ApiField]
     answers: list[tuple[str, str, str]]
     refusals: list[ApiError]
@@ -86,13 +87,14 @@ def _build_operation(document: DocumentJson, path: str, method: str, operation: 
         summary=operation["summary"],
         description="" if description.rstrip(".") == operation["summary"] else description,
         scope=next((scope for way in ways for scopes in way.values() for scope in scopes), None),
+        is_open=not ways or {} in operation["security"],
         fields=[*_iter_parameters(operation, schemas), *_iter_members(operation, schemas)],
         answers=[
             (status, response["description"], _format_example(response.get("content", {}).get("application/json", {}).get("example")))
             for status, response in operation["responses"].items()
             if status < "400"
         ],
-        refusals=list(_iter_errors(operation)),
+        refusals=list(_iter_errors(operation, document["components"]["examples"])),
         curl=_build_curl(document["servers"][0]["url"], path, method, operation, schemas),
     )
 
@@ -113,10 +115,10 @@ def _iter_members(operation: DocumentJson, schemas: DocumentJson) -> Iterator[Ap
             yield ApiField(name, "body", describe_schema(inner, schemas), name in schema.get("required", ()), described)
 
 
-def _iter_errors(operation: DocumentJson) -> Iterator[ApiError]:
+def _iter_errors(operation: DocumentJson, examples: DocumentJson) -> Iterator[ApiError]:
     for status, response in operation["responses"].items():
-        for code, example in response.get("content", {}).get(MEDIA_TYPE, {}).get("examples", {}).items():
-            yield ApiError(status, code, strip_placeholders(example["summary"]))
+        for code in response.get("content", {}).get(MEDIA_TYPE, {}).get("examples", {}):
+            yield ApiError(status, code, strip_placeholders(examples[code]["summary"]))
 
 
 def strip_placeholders(template: str) -> str:

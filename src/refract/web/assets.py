@@ -1,13 +1,14 @@
-"""Static files: compressed once, kept by browsers for ever, since their address changes with their content."""
+"""Routes of static files: compressed once, kept by browsers for ever, since their address changes with their content."""
 
 import gzip
 from functools import lru_cache
 from mimetypes import guess_type
+from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
 from refract.web.problems import NoSuchPage
-from refract.web.templating import STATIC_DIR, get_static_url, read_static
+from refract.web.static_files import read_static, static_digest, static_files
 
 router = APIRouter(include_in_schema=False)
 _IMMUTABLE = "public, max-age=31536000, immutable"
@@ -23,23 +24,23 @@ _COMPRESSIBLE = ("text/", "image/svg", "application/manifest", "application/json
 
 @lru_cache(maxsize=256)
 def _load_asset(name: str) -> tuple[bytes, bytes | None, str] | None:
-    """Content, its compressed form if that pays, and its type. Only files that lie in the folder itself exist."""
-    path = STATIC_DIR / name
-    if path.parent != STATIC_DIR or not path.is_file():
+    """Return a file's content, its compressed form if that pays, and its type."""
+    if name not in static_files():
         return None
     body = read_static(name)
-    kind = _TYPES.get(path.suffix) or guess_type(name)[0] or "application/octet-stream"
+    kind = _TYPES.get(Path(name).suffix) or guess_type(name)[0] or "application/octet-stream"
     compressed = gzip.compress(body, 9, mtime=0) if kind.startswith(_COMPRESSIBLE) else None
     return body, compressed, kind
 
 
-@router.get("/static/{digest}/{name}")
+@router.get("/static/{digest}/{name:path}")
 async def asset(digest: str, name: str, request: Request) -> Response:
+    """Serve a static file. An unknown digest is that of a page from another version: it gets the file of today, unkept."""
     found = _load_asset(name)
     if found is None:
         raise NoSuchPage
     body, compressed, kind = found
-    headers = {"Cache-Control": _IMMUTABLE if get_static_url(name).split("/")[2] == digest else "no-cache", "Vary": "Accept-Encoding"}
+    headers = {"Cache-Control": _IMMUTABLE if digest == static_digest() else "no-cache", "Vary": "Accept-Encoding"}
     if compressed is not None and "gzip" in request.headers.get("accept-encoding", ""):
         return Response(compressed, headers=headers | {"Content-Encoding": "gzip"}, media_type=kind)
     return Response(body, headers=headers, media_type=kind)

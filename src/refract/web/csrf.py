@@ -55,9 +55,14 @@ def own_token(rt: Runtime, cookie: str | None, given: str | None) -> bool:
 
 
 async def is_valid(rt: Runtime, request: Request, cookie: str | None) -> bool:
-    """An origin of our own address, or the token from the page as a header or a form field."""
+    """Return whether the request has an Origin of ours, or the page's token in a header or a form field.
+
+    Bodies of the API are JSON or files, so only its headers are looked at.
+    """
     if own_origin(rt, request) or own_token(rt, cookie, request.headers.get(HEADER)):
         return True
+    if request.scope["path"].startswith("/api/"):
+        return False
     kind = request.headers.get("content-type", "")
     if not kind.startswith(("application/x-www-form-urlencoded", "multipart/form-data")):
         return False

@@ -4,18 +4,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 
-from refract.core.errors import Malformed, Stale
+from refract.core.errors import Malformed
 from refract.core.pagination import DEFAULT_LIMIT, MAX_CURSOR_LENGTH, MAX_LIMIT
 from refract.core.runtime import Runtime
 from refract.web.routing import ApiRoute, PageRoute
 
 
-def _get_runtime(request: Request) -> Runtime:
+def get_runtime(request: Request) -> Runtime:
+    """Return the runtime: the dependency of every endpoint that uses the database."""
     runtime: Runtime = request.app.state.rt
     return runtime
 
 
-Rt = Annotated[Runtime, Depends(_get_runtime)]
+Rt = Annotated[Runtime, Depends(get_runtime)]
 
 
 def api_router(prefix: str, tag: str) -> APIRouter:
@@ -36,9 +37,6 @@ IfMatchHeader = Annotated[
     str | None,
     Header(alias="If-Match", max_length=100, description='Change only this version: the ETag of the last answer, such as `"3"`.'),
 ]
-IdempotencyKeyHeader = Annotated[
-    str | None, Header(alias="Idempotency-Key", max_length=255, description="Makes the call safe to repeat for 24 hours.")
-]
 
 
 class BadEtag(Malformed):
@@ -57,9 +55,3 @@ def parse_if_match(if_match: str | None) -> int | None:
     if not (bare.isascii() and bare.isdigit() and len(bare) < 19):
         raise BadEtag
     return int(bare)
-
-
-def check_version(if_match: str | None, version: int) -> None:
-    wanted = parse_if_match(if_match)
-    if wanted is not None and wanted != version:
-        raise Stale

@@ -1,19 +1,41 @@
 """The OpenAPI document: what FastAPI derives from the code, completed by what holds for every call.
 
-A feature names its own errors with `problems(…)`. Signing in, unreadable bodies, limits, Idempotency-Key and a database that is away
-are the same everywhere and are added here, so no endpoint repeats or forgets them.
+An endpoint names its own errors with `problems(…)`. All others follow from what its route is: the
+method, the body, the parameters, the flags and the dependencies. They are derived here and nowhere
+else, so no endpoint repeats or forgets one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from fastapi import FastAPI
+from fastapi.dependencies.utils import get_flat_params
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 
-from refract.core.errors import RefractError, StoreBusy, StoreCrowded, StoreFull, StoreUnavailable
-from refract.web.idempotency import AnswerTooLong, IdempotencyKeyReused, InvalidIdempotencyKey, StillRunning
+from refract.core.errors import (
+    RefractError,
+    Stale,
+    StoreBusy,
+    StoreCrowded,
+    StoreDamaged,
+    StoreFull,
+    StoreRefused,
+    StoreUnavailable,
+)
+from refract.core.ids import ClockWentBack, WorkerIdLost
+from refract.core.pagination import InvalidCursor
+from refract.limits.errors import TooManyOpenRequests
+from refract.web.csrf import SAFE_METHODS
+from refract.web.dependencies import BadEtag, get_runtime
+from refract.web.hosts import EXEMPT_PATHS, HostCount, MisdirectedRequest
+from refract.web.idempotency import (
+    AnswerTooLong,
+    IdempotencyKeyReused,
+    InvalidIdempotencyKey,
+    StillRunning,
+)
 from refract.web.problems import (
     MEDIA_TYPE,
     BodyTooLarge,
@@ -29,10 +51,33 @@ from refract.web.schema_examples import make_example
 
 Json = dict[str, Any]
 Errors = tuple[type[RefractError], ...]
-OF_BODIES: Errors = (MalformedBody, BodyTooLarge, UnsupportedMedia)
-OF_REPEATING: Errors = (InvalidIdempotencyKey, IdempotencyKeyReused, StillRunning, AnswerTooLong)
-OF_STORES: Errors = (StoreUnavailable, StoreBusy, StoreCrowded, StoreFull)
-EVERYWHERE: Errors = (MalformedAddress, ValidationFailed, *OF_BODIES, *OF_REPEATING, *OF_STORES)
+Dependency = TypeVar("Dependency", bound=Callable[..., Any])
+
+ANY_REQUEST: Final[Errors] = (MalformedAddress, HostCount, BodyTooLarge, TooManyOpenRequests)
+"""Errors of the outermost layer: a body that is announced too large is refused with any method."""
+JSON_BODY: Final[Errors] = (MalformedBody, UnsupportedMedia)
+PARAMETERS: Final[dict[str, Errors]] = {"cursor": (InvalidCursor,), "If-Match": (BadEtag, Stale)}
+REPEATABLE: Final[Errors] = (InvalidIdempotencyKey, IdempotencyKeyReused, StillRunning)
+DATABASE: Final[Errors] = (
+    StoreUnavailable,
+    StoreBusy,
+    StoreCrowded,
+    StoreFull,
+    StoreRefused,
+    StoreDamaged,
+)
+NEW_IDS: Final[Errors] = (ClockWentBack, WorkerIdLost)
+COMMON: Final[Errors] = (
+    *ANY_REQUEST,
+    MisdirectedRequest,
+    ValidationFailed,
+    *JSON_BODY,
+    *(error for errors in PARAMETERS.values() for error in errors),
+    *REPEATABLE,
+    AnswerTooLong,
+    *DATABASE,
+    *NEW_IDS,
+)
 """Errors that no endpoint names, since they are not its own."""
 ANSWERS = {
     "200": "The answer",
@@ -60,19 +105,93 @@ IDEMPOTENCY_KEY: Json = {
 
 @dataclass(frozen=True)
 class Guard:
-    """What an endpoint asks of its caller: the scope (None: nothing in particular), and the errors that follow from asking."""
+    """What a dependency asks of the caller, and the errors it raises."""
 
-    scope: str | None
-    optional: bool
-    errors: Errors
+    scope: str | None = None
+    required: bool = False
+    """Whether callers without credentials are refused."""
+    errors: Errors = ()
+    unsafe_errors: Errors = ()
+    """Further errors of methods that change something."""
+    anonymous_errors: Errors = ()
+    """Further errors of callers without credentials, unless another guard refuses those."""
 
 
-GuardOf = Callable[[Iterable[Callable[..., Any]], str], Guard | None]
-"""From the dependencies of an endpoint and its method to its guard; identity knows."""
+_GUARD: Final = "_guard"
 
 
-def describe(api: FastAPI, *, public_url: str, guard_of: GuardOf, security_schemes: Json, tags: dict[str, str]) -> Json:
-    """The whole document."""
+def guards(guard: Guard) -> Callable[[Dependency], Dependency]:
+    """Attach to a dependency what it asks of the caller."""
+
+    def attach(dependency: Dependency) -> Dependency:
+        setattr(dependency, _GUARD, guard)
+        return dependency
+
+    return attach
+
+
+@dataclass(frozen=True)
+class _Operation:
+    """An operation of the document, with the route that answers it."""
+
+    route: RouteContext
+    method: str
+    described: Json
+
+    @property
+    def api_route(self) -> ApiRoute | None:
+        found = self.route.original_route
+        return found if isinstance(found, ApiRoute) else None
+
+    @property
+    def is_repeatable(self) -> bool:
+        return self.api_route is not None and self.method in self.api_route.repeatable_methods
+
+    @property
+    def guards(self) -> list[Guard]:
+        found = (getattr(call, _GUARD, None) for call in iter_dependency_calls(self.route.dependant))
+        return [guard for guard in found if guard is not None]
+
+    def common_errors(self) -> Iterator[type[RefractError]]:
+        """Return what the operation may answer besides the errors that its endpoint names."""
+        yield from ANY_REQUEST
+        if self.route.path not in EXEMPT_PATHS:
+            yield MisdirectedRequest
+        if self.api_route is not None:
+            yield ValidationFailed  # an unknown parameter is one, so every operation can be called wrongly
+            yield from JSON_BODY if self.api_route.takes_json else ()
+        for parameter in get_flat_params(self.route.dependant):
+            yield from PARAMETERS.get(parameter.alias, ())
+        if self.is_repeatable:
+            yield from REPEATABLE
+        if self.is_repeatable and self.api_route is not None and self.api_route.large_response:
+            yield AnswerTooLong
+        if get_runtime in iter_dependency_calls(self.route.dependant):
+            yield from DATABASE
+        yield from self._guard_errors()
+
+    def _guard_errors(self) -> Iterator[type[RefractError]]:
+        found = self.guards
+        required = any(guard.required for guard in found)
+        for guard in found:
+            yield from guard.errors
+            yield from guard.unsafe_errors if self.method not in SAFE_METHODS else ()
+            yield from guard.anonymous_errors if not required else ()
+        if found:
+            yield from NEW_IDS  # a provider's token may create the account of its user, even with a GET
+
+    def security(self) -> list[Json] | None:
+        """Return the ways to sign in; None where no credential is looked at."""
+        found = self.guards
+        if not found:
+            return None
+        scopes = [guard.scope for guard in found if guard.scope][:1]
+        anonymous: list[Json] = [] if any(guard.required for guard in found) else [{}]
+        return [*anonymous, *({way: scopes} for way in ("api_key", "bearer", "session"))]
+
+
+def describe(api: FastAPI, *, public_url: str, security_schemes: Json, tags: dict[str, str]) -> Json:
+    """Return the whole document."""
     document = get_openapi(
         title=api.title,
         version=api.version,
@@ -87,9 +206,10 @@ def describe(api: FastAPI, *, public_url: str, guard_of: GuardOf, security_schem
         schemas.pop(unused, None)
     schemas.update(_problem_schemas())
     document["components"].update(securitySchemes=security_schemes, headers=HEADERS)
-    for route, method, operation in _operations(api, document):
-        _complete(operation, route, guard_of(iter_dependency_calls(route.dependant), method), method)
-        _give_examples(operation, schemas)
+    for operation in _operations(api, document):
+        _complete(operation)
+        _add_examples(operation.described, schemas)
+    document["components"]["examples"] = _hoist_examples(document)
     used = {tag for path in document["paths"].values() for operation in path.values() for tag in operation.get("tags", ())}
     document["tags"] = [{"name": name, "description": words} for name, words in tags.items() if name in used]
     return document
@@ -100,34 +220,32 @@ def _problem_schemas() -> Json:
     return {**schema.pop("$defs", {}), Problem.__name__: schema}
 
 
-def _operations(api: FastAPI, document: Json) -> Iterator[tuple[RouteContext, str, Json]]:
+def _operations(api: FastAPI, document: Json) -> Iterator[_Operation]:
     for route in iter_route_contexts(api.routes):
         if isinstance(route.original_route, APIRoute) and route.include_in_schema:
             for method in route.methods or ():
-                yield route, method, document["paths"][route.path_format][method.lower()]
+                yield _Operation(route, method, document["paths"][route.path_format][method.lower()])
 
 
-def _complete(operation: Json, route: RouteContext, guard: Guard | None, method: str) -> None:
-    _reword(operation)
-    strict = isinstance(route.original_route, ApiRoute)
-    repeatable = method == "POST" and strict
-    if repeatable and not any(one["name"] == "Idempotency-Key" for one in operation.get("parameters", ())):
-        operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
-    if guard is not None:
-        ways = [{way: [guard.scope] if guard.scope else []} for way in ("api_key", "bearer", "session")]
-        operation["security"] = [*([{}] if guard.optional else []), *ways]
-    if "application/json" in operation["responses"].get("422", {}).get("content", {}):
-        del operation["responses"]["422"]  # FastAPI's own shape, which nobody ever gets
-    _add_problems(operation["responses"], [*_common(operation, strict=strict, repeatable=repeatable), *(guard.errors if guard else ())])
-    for status, response in operation["responses"].items():
+def _complete(operation: _Operation) -> None:
+    described = operation.described
+    _reword(described)
+    if operation.is_repeatable:
+        described.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
+    if (ways := operation.security()) is not None:
+        described["security"] = ways
+    if "application/json" in described["responses"].get("422", {}).get("content", {}):
+        del described["responses"]["422"]  # FastAPI's own shape, which is never sent
+    _add_problems(described["responses"], list(operation.common_errors()))
+    for status, response in described["responses"].items():
         response.setdefault("headers", {})["X-Request-Id"] = {"$ref": "#/components/headers/X-Request-Id"}
         if name := _HEADERS_BY_STATUS.get(status):
             response["headers"][name] = {"$ref": f"#/components/headers/{name}"}
-    operation["responses"] = dict(sorted(operation["responses"].items()))
+    described["responses"] = dict(sorted(described["responses"].items()))
 
 
 def _reword(operation: Json) -> None:
-    """The docstring's first sentence is the summary; FastAPI would take the function's name."""
+    """Make the docstring's first sentence the summary; FastAPI would take the function's name."""
     text = " ".join(operation.get("description", "").split())
     first, dot, rest = text.partition(". ")
     operation["summary"] = first.removesuffix(".") or operation.get("summary", "")
@@ -137,18 +255,6 @@ def _reword(operation: Json) -> None:
             response["description"] = ANSWERS.get(status, "The answer")
 
 
-def _common(operation: Json, *, strict: bool, repeatable: bool) -> Iterator[type[RefractError]]:
-    yield MalformedAddress
-    if "requestBody" in operation:
-        yield from OF_BODIES
-    if strict or "requestBody" in operation or operation.get("parameters"):
-        yield ValidationFailed
-    if repeatable:
-        yield from OF_REPEATING
-    if "503" not in operation["responses"] and operation.get("security"):
-        yield from OF_STORES
-
-
 def _add_problems(responses: Json, errors: Sequence[type[RefractError]]) -> None:
     for number, described in problems(*errors).items():
         here = responses.setdefault(str(number), {"description": described["description"]})
@@ -156,7 +262,20 @@ def _add_problems(responses: Json, errors: Sequence[type[RefractError]]) -> None
         content["examples"] = {**content.get("examples", {}), **described["content"][MEDIA_TYPE]["examples"]}
 
 
-def _give_examples(operation: Json, schemas: Json) -> None:
+def _hoist_examples(document: Json) -> Json:
+    """Move the example of each error to the components, where it is written once; return them."""
+    found: Json = {}
+    for path in document["paths"].values():
+        for operation in path.values():
+            for response in operation["responses"].values():
+                content = response.get("content", {}).get(MEDIA_TYPE, {})
+                found |= content.get("examples", {})
+                if "examples" in content:
+                    content["examples"] = {code: {"$ref": f"#/components/examples/{code}"} for code in content["examples"]}
+    return dict(sorted(found.items()))
+
+
+def _add_examples(operation: Json, schemas: Json) -> None:
     bodies = [operation.get("requestBody", {}), *(response for status, response in operation["responses"].items() if status < "300")]
     for content in (body.get("content", {}).get("application/json", {}) for body in bodies):
         if "schema" in content and "example" not in content and "examples" not in content:

@@ -23,6 +23,7 @@ from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
 from refract.limits.service import SharedLimit
 from refract.web.csrf import SAFE_METHODS
+from refract.web.i18n import ENGLISH, negotiate, use_locale
 from refract.web.idempotency import run_once
 from refract.web.networks import client_network
 from refract.web.problems import BodyTooLarge, MalformedBody, UnsupportedMedia, ValidationFailed
@@ -31,6 +32,8 @@ _MAX_TRIES = 3
 _MAX_DEPTH = 32
 _UNCLEAN_MESSAGE = "it contains U+0000 or half of a surrogate pair."
 _LARGE: Final = "_has_large_body"
+_LARGE_RESPONSE: Final = "_has_large_response"
+_READ_ONLY: Final = "_is_read_only"
 MAX_MEMBERS: Final = 1000
 """Members of all objects in an ordinary body: each that is unknown would become an error of its own."""
 MAX_LARGE_MEMBERS: Final = 20_000
@@ -43,6 +46,18 @@ EndpointT = TypeVar("EndpointT", bound=Callable[..., Any])
 def large_body(endpoint: EndpointT) -> EndpointT:
     """Mark an endpoint whose body may be as large as `max_body_bytes`, for callers who are signed in."""
     setattr(endpoint, _LARGE, True)
+    return endpoint
+
+
+def large_response(endpoint: EndpointT) -> EndpointT:
+    """Mark an endpoint whose response may be longer than an Idempotency-Key remembers."""
+    setattr(endpoint, _LARGE_RESPONSE, True)
+    return endpoint
+
+
+def read_only(endpoint: EndpointT) -> EndpointT:
+    """Mark a POST endpoint that changes nothing, so that an Idempotency-Key has nothing to remember."""
+    setattr(endpoint, _READ_ONLY, True)
     return endpoint
 
 
@@ -169,6 +184,9 @@ class PageRoute(APIRoute):
     The framework analyses a route when somebody first asks for it: to analyse all of them takes a quarter of a start.
     """
 
+    translated = True
+    """Whether its words are in the reader's language."""
+
     def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
         words = given | {"operation_id": given.get("operation_id") or endpoint.__name__}
         self.path, self.endpoint = path, endpoint
@@ -197,11 +215,13 @@ class PageRoute(APIRoute):
         async def handle(request: Request) -> Response:
             body = RouteBody(request, large=self.large_body)
             strict = StrictRequest(request.scope, body)
+            request.scope.setdefault("state", {})["translated"] = self.translated
             try:
-                if request.method not in SAFE_METHODS:
-                    await _authorize_before_body(strict, calls)
-                    body.check_length()
-                return await _retry_when_busy(partial(answer, strict))
+                with use_locale(negotiate(request.headers.get("accept-language", "")) if self.translated else ENGLISH):
+                    if request.method not in SAFE_METHODS:
+                        await _authorize_before_body(strict, calls)
+                        body.check_length()
+                    return await _retry_when_busy(partial(answer, strict))
             finally:
                 await strict.close()  # files of a form, which may have been read for its proof of origin alone
 
@@ -242,17 +262,32 @@ def _get_runtime(request: Request) -> Runtime:
 class ApiRoute(PageRoute):
     """Every route of the API: bodies are JSON, and a POST with an Idempotency-Key is done once."""
 
+    translated = False
+
+    @property
+    def takes_json(self) -> bool:
+        return self.body_field is not None and not isinstance(self.body_field.field_info, params.Form)
+
+    @property
+    def large_response(self) -> bool:
+        return getattr(self.endpoint, _LARGE_RESPONSE, False)
+
+    @property
+    def repeatable_methods(self) -> frozenset[str]:
+        """Return the methods for which an Idempotency-Key works."""
+        return frozenset() if getattr(self.endpoint, _READ_ONLY, False) else frozenset({"POST"})
+
     def wrap_handler(self, endpoint: RouteHandler) -> Callable[[StrictRequest], Coroutine[Any, Any, Response]]:
         secret_fields = frozenset((self.openapi_extra or {}).get("x-secret-fields", ()))
-        wants_json = self.body_field is not None and not isinstance(self.body_field.field_info, params.Form)
+        takes_json, repeatable = self.takes_json, self.repeatable_methods
         known = {field.alias for field in get_flat_params(self.dependant) if isinstance(field.field_info, params.Query)}
 
         async def answer(request: StrictRequest) -> Response:
             if unknown := [name for name in request.query_params if name not in known]:
                 raise ValidationFailed(errors=[FieldError(name[:100], "There is no such parameter.") for name in unknown])
-            if wants_json and not request.has_json() and await request.body():
+            if takes_json and not request.has_json() and await request.body():
                 raise UnsupportedMedia
-            if request.method == "POST" and "idempotency-key" in request.headers:
+            if request.method in repeatable and "idempotency-key" in request.headers:
                 return await run_once(request, endpoint, secret_fields)
             return await endpoint(request)
 

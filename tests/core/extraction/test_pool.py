@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import zlib
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from refract.core.extraction.tasks import (
 )
 from refract.core.runtime import Runtime
 from tests.client import on_sqlite
+from tests.waiting import eventually
 
 pytestmark = on_sqlite
 ECHO = ExtractionTask("echo", "builtins:bytes", cpu_seconds=5, wall_seconds=60.0, max_output=4 * 1024 * 1024)
@@ -106,7 +106,7 @@ async def test_a_killed_process_is_replaced(pool: ExtractionPool) -> None:
 
 async def test_a_cancelled_task_takes_its_process_along_and_no_result_is_mixed_up(pool: ExtractionPool) -> None:
     running = asyncio.create_task(pool.run(EXEC, ENDLESS, owner="eve"))
-    await _until(lambda: bool(pids(pool)))
+    await eventually(lambda: bool(pids(pool)))
     (first,) = pids(pool)
 
     running.cancel()
@@ -119,7 +119,7 @@ async def test_a_cancelled_task_takes_its_process_along_and_no_result_is_mixed_u
 
 async def test_quick_tasks_pass_by_a_slow_one(rt: Runtime, pool: ExtractionPool) -> None:
     slow = [asyncio.create_task(pool.run(EXEC, ENDLESS, owner=f"eve{number}")) for number in range(3)]
-    await _until(lambda: bool(pids(pool)))
+    await eventually(lambda: bool(pids(pool)))
 
     assert await pool.run(ECHO, b"quick", owner="ada") == [b"quick"]
     assert samples(rt, "refract_extraction_waiting") == {(): 2.0}
@@ -138,11 +138,6 @@ async def test_children_know_nothing_of_the_server(pool: ExtractionPool, monkeyp
     assert _environment(pid) == {b"PYTHONPATH", b"PATH", b"LANG"}
     assert os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, 0)
     assert _oom_score(pid) == "1000"
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - what happens in another process sets no event
-        await asyncio.sleep(0.02)
 
 
 def _oom_score(pid: int) -> str:

@@ -7,7 +7,7 @@ from fastapi import Query, Response
 from refract.admin import queries
 from refract.admin.schemas import AdminListPage
 from refract.core.errors import NothingToUndo
-from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity.dependencies import AdminCaller
 from refract.links.dependencies import Space
@@ -20,13 +20,14 @@ from refract.lists.models import ListStatus
 from refract.lists.queries import AllListsFilter
 from refract.lists.schemas import ListOut
 from refract.names.errors import SlugTaken
-from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IdempotencyKeyHeader, LimitParam, Rt, api_router
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.problems import problems
+from refract.web.routing import large_response
 
 router = api_router("/admin/lists", "admin")
 
 
-@router.get("", responses=problems(InvalidCursor))
+@router.get("")
 async def list_all_lists(
     actor: AdminCaller,  # noqa: ARG001 - it guards
     rt: Rt,
@@ -55,13 +56,8 @@ async def remove_list(list_id: Id, actor: AdminCaller, rt: Rt) -> Response:
 
 
 @router.post("/{list_id}/undo", responses=problems(ListNotFound, NothingToUndo, SlugTaken))
-async def restore_list(
-    list_id: Id,
-    actor: AdminCaller,
-    rt: Rt,
-    space: Space,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ListOut:
+@large_response
+async def restore_list(list_id: Id, actor: AdminCaller, rt: Rt, space: Space) -> ListOut:
     """Bring back a list that was deleted in the last 24 hours, by whomever."""
     async with rt.db.write() as session:
         await service.undo_delete(session, space, ListCaller(actor.user.id, is_admin=True), list_id)

@@ -7,7 +7,7 @@ from fastapi import Query
 from refract.admin import service
 from refract.admin.schemas import AuditOut, AuditPage, FiguresOut, JobOut, JobPage, QueueDepth
 from refract.clicks.verify import reconcile
-from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity import audit
 from refract.identity.dependencies import AdminCaller
@@ -18,7 +18,7 @@ from refract.links.dependencies import who
 from refract.links.models import LinkState
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.links.schemas import LinksPage
-from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IdempotencyKeyHeader, LimitParam, Rt, api_router
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.problems import problems
 
 audit_router = api_router("/admin/audit", "admin")
@@ -27,7 +27,7 @@ figures_router = api_router("/admin/figures", "admin")
 links_router = api_router("/admin/links", "admin")
 
 
-@audit_router.get("", responses=problems(InvalidCursor))
+@audit_router.get("")
 async def read_audit_log(actor: AdminCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None) -> AuditPage:  # noqa: ARG001 - it guards
     """Who did what, newest first; kept for 90 days."""
     async with rt.db.read() as session:
@@ -35,7 +35,7 @@ async def read_audit_log(actor: AdminCaller, rt: Rt, limit: LimitParam = DEFAULT
     return AuditPage(items=[AuditOut.model_validate(one) for one in page.items], next_cursor=page.next_cursor)
 
 
-@jobs_router.get("", responses=problems(InvalidCursor))
+@jobs_router.get("")
 async def list_jobs(actor: AdminCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None) -> JobPage:  # noqa: ARG001 - it guards
     """How full the queue is, and the jobs that wait for a person, the latest first."""
     async with rt.db.read() as session:
@@ -51,7 +51,7 @@ async def list_jobs(actor: AdminCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE
 
 
 @jobs_router.post("/{job_id}/retry", responses=problems(JobNotFound, JobNotDead))
-async def retry_job(job_id: Id, actor: AdminCaller, rt: Rt, idempotency_key: IdempotencyKeyHeader = None) -> JobOut:  # noqa: ARG001 - read by the route class
+async def retry_job(job_id: Id, actor: AdminCaller, rt: Rt) -> JobOut:
     """Give a dead job all its tries again, at once."""
     async with rt.db.write() as session:
         job = await service.retry_job(session, rt, actor.user, job_id)
@@ -64,7 +64,7 @@ async def read_figures(actor: AdminCaller, rt: Rt) -> FiguresOut:  # noqa: ARG00
     return FiguresOut.model_validate(await reconcile(rt))
 
 
-@links_router.get("", responses=problems(InvalidCursor))
+@links_router.get("")
 async def list_all_links(
     actor: AdminCaller,
     rt: Rt,

@@ -7,7 +7,7 @@ from fastapi import Query, Response
 from refract.admin import queries, service
 from refract.admin.queries import PeopleFilter
 from refract.admin.schemas import BarredOut, BarredPage, LinkDisposition, PersonOut, PersonPage, PersonPatch
-from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity import tombstones
 from refract.identity.dependencies import AdminCaller, PersonalDataHooks
@@ -18,7 +18,7 @@ from refract.web.problems import problems
 router = api_router("/admin/users", "admin")
 
 
-@router.get("", responses=problems(InvalidCursor))
+@router.get("")
 async def list_people(
     actor: AdminCaller,  # noqa: ARG001 - it guards
     rt: Rt,
@@ -75,7 +75,7 @@ async def delete_person(
 barred_router = api_router("/admin/barred", "admin")
 
 
-@barred_router.get("", responses=problems(InvalidCursor))
+@barred_router.get("")
 async def list_barred(actor: AdminCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None) -> BarredPage:  # noqa: ARG001 - it guards
     """Deleted accounts whose people may not sign up again, newest first. Nothing but a digest is kept of them."""
     async with rt.db.read() as session:

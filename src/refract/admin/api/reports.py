@@ -8,7 +8,7 @@ from refract.admin import moderation
 from refract.admin.moderation import ReportAction
 from refract.admin.schemas import ReportDecisionIn, ReportDecisionOut
 from refract.core.errors import InvalidStateTransition
-from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity.dependencies import AdminCaller
 from refract.identity.errors import LastAdministrator
@@ -19,7 +19,7 @@ from refract.reports import queries
 from refract.reports.errors import ActionUnfit, ReportNotFound
 from refract.reports.models import ReportStatus
 from refract.reports.schemas import ReportGroupPage
-from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IdempotencyKeyHeader, LimitParam, Rt, api_router
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.problems import problems
 
 router = api_router("/admin/reports", "admin")
@@ -34,7 +34,7 @@ _REFUSALS = (
 )
 
 
-@router.get("", responses=problems(InvalidCursor))
+@router.get("")
 async def list_reports(
     actor: AdminCaller,  # noqa: ARG001 - it guards
     rt: Rt,
@@ -56,7 +56,6 @@ async def decide_reports(
     actor: AdminCaller,
     rt: Rt,
     body: ReportDecisionIn | None = None,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> ReportDecisionOut:
     """Act on the target of a report and close every report of it; `dismiss` only closes, `reopen` opens them again."""
     domain = body.domain if body else None

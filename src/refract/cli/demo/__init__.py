@@ -13,11 +13,10 @@ from refract.cli.common import load_command_settings
 from refract.cli.demo.items import fill_items
 from refract.cli.demo.links import DEFAULT_DAYS, fill_links
 from refract.cli.demo.lists import fill_lists
-from refract.cli.demo.traffic import Traffic, Visit, visits
+from refract.cli.demo.traffic import TrafficPlan, Visit, make_visits, write_spool
 from refract.cli.options import DataDir
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.rollups.compaction import close_hours
-from refract.clicks.spool.writer import SpoolWriter
 from refract.core.clock import ManualClock
 from refract.core.db.session import Database
 from refract.core.errors import Conflict
@@ -83,23 +82,16 @@ async def _create_users(rt: Runtime, settings: Settings) -> list[User]:
 
 # Clicks of the demo: believable visits since each link was made, stored by the same code that stores real ones.
 
-_CLICK_BATCH_SIZE = 256
-
 
 async def fill_clicks(rt: Runtime, made: Mapping[int, tuple[datetime, datetime, float]]) -> int:
-    """For each link when it was made, until when it worked, and how many people follow it on an ordinary day."""
+    """Store clicks of links, given by start, end and clicks on an ordinary day; return how many there are."""
     every: list[Visit] = []
     for link_id, (begin, end, daily) in made.items():
         wanted = int(daily * max(1.0, (end - begin) / timedelta(days=1)))
         if wanted and begin < end:
-            every += visits(Traffic([link_id], begin, end, wanted, seed=zlib.crc32(str(link_id).encode())))
+            every += make_visits(TrafficPlan([link_id], begin, end, wanted, seed=zlib.crc32(str(link_id).encode())))
     every.sort(key=lambda visit: visit.time_ns)
-    spool = SpoolWriter(rt.settings.effective_spool_dir, node="demo")
-    try:
-        for start in range(0, len(every), _CLICK_BATCH_SIZE):
-            spool.append([visit.frame for visit in every[start : start + _CLICK_BATCH_SIZE]])
-    finally:
-        spool.close()
+    write_spool(rt.settings.effective_spool_dir, every, node="demo")
     await Ingester(rt).apply_all()
     while await close_hours(rt):
         pass

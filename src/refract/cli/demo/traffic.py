@@ -1,26 +1,29 @@
-"""Believable traffic of any size over any time: the same seed gives the same clicks.
+"""Believable traffic of any size over any time, for the demo, benches and tests.
 
-People live in time zones, sleep at night, work on weekdays and come back; links differ in popularity and are shared in bursts; bots
-do not sleep. For tests, benches and the demo: what comes out are the frames that the redirect engine writes.
+The same seed gives the same clicks.
+
+People live in time zones, sleep at night, work on weekdays and come back; links differ in
+popularity and are shared in bursts; bots do not sleep. Visits are written as the frames that the
+redirect engine writes.
 """
 
 import random
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from refract.cli.demo.world import AGENTS, BOTS, BY_HOUR, BY_WEEKDAY, CAMPAIGNS, COUNTRIES, PREVIEWS, REFERRERS
 from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
+from refract.core.clock import EPOCH
 from refract.core.ip_addresses import get_network
 
 HOUR: Final = timedelta(hours=1)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _HOUR_NS: Final = 3_600_000_000_000
 _TURN: Final = 256
 _PERSON, _BOT, _PREVIEW = range(3)
@@ -28,8 +31,8 @@ Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
-    """What is wanted: so many clicks on these targets between two moments, the end not included."""
+class TrafficPlan:
+    """So many clicks on these targets between two moments, the end not included."""
 
     targets: Sequence[int]
     start: datetime
@@ -37,11 +40,11 @@ class Traffic:
     clicks: int
     seed: int = 0
     growth: float = 2.0
-    """How many times busier the end is than the beginning."""
+    """Traffic at the end, in multiples of that at the beginning."""
     bots: float = 0.10
     previews: float = 0.03
     private: float = 0.04
-    """Of the people, how many ask not to be tracked."""
+    """The share of people who ask not to be tracked."""
     loyalty: float = 3.0
     """Clicks per visitor, over the whole time."""
     kind: int = LINK_CLICK
@@ -64,61 +67,51 @@ class Visit(NamedTuple):
         return encode_frame(self.kind, self.target, self.time_ns, self.flags, self.network, self.agent, self.referrer, self.query)
 
 
-def visits(wanted: Traffic) -> Iterator[Visit]:
-    """Every visit in order of time. Memory holds one hour of them, whatever the whole is."""
-    if not wanted.targets or wanted.clicks < 1 or wanted.start >= wanted.end:
+def make_visits(plan: TrafficPlan) -> Iterator[Visit]:
+    """Yield every visit in order of time.
+
+    Memory holds one hour of them, however long the whole is.
+    """
+    if not plan.targets or plan.clicks < 1 or plan.start >= plan.end:
         return
-    chance = random.Random(wanted.seed)  # noqa: S311 - nothing here is secret
-    maker = _Maker(wanted, chance)
-    for (begin, length), count in zip(_hours(wanted), _shares(wanted), strict=True):
+    chance = random.Random(plan.seed)  # noqa: S311 - nothing here is secret
+    maker = _Maker(plan, chance)
+    for (begin, length), count in zip(_hours(plan), _shares(plan), strict=True):
         yield from maker.hour(begin, length, count)
 
 
-def frames(wanted: Traffic) -> Iterator[bytes]:
-    """The same as the bytes that go into a spool."""
-    return (visit.frame for visit in visits(wanted))
-
-
-def write_spool(root: Path, wanted: Traffic, *, node: str = "generated", segment_bytes: int = 8 << 20) -> int:
-    """Put the traffic into a spool below `root`, where the ingester finds it; the answer is how many clicks were kept.
-
-    What the generator makes and what a redirect makes are stored by the same code.
-    """
+def write_spool(root: Path, visits: Iterable[Visit], *, node: str = "generated", segment_bytes: int = 8 << 20) -> int:
+    """Write visits into a spool below `root`, for the ingester; return how many were kept."""
     spool = SpoolWriter(root, node=node, segment_bytes=segment_bytes)
+    every = iter(visits)
     try:
-        turn: list[bytes] = []
-        for one in frames(wanted):
-            turn.append(one)
-            if len(turn) == _TURN:
-                spool.append(turn)
-                turn = []
-        if turn:
-            spool.append(turn)
+        while some := list(islice(every, _TURN)):
+            spool.append([visit.frame for visit in some])
     finally:
         spool.close()
     return spool.written
 
 
 class _Maker:
-    """Draws visits; tables are prepared once."""
+    """Draws visits from tables that are prepared once."""
 
-    def __init__(self, wanted: Traffic, chance: random.Random) -> None:
-        self._wanted = wanted
+    def __init__(self, plan: TrafficPlan, chance: random.Random) -> None:
+        self._plan = plan
         self._chance = chance
-        self._targets = list(wanted.targets)
+        self._targets = list(plan.targets)
         chance.shuffle(self._targets)  # the most popular is not always the oldest
         self._popular = list(accumulate(1 / (rank + 1) ** 0.9 for rank in range(len(self._targets))))
-        people = wanted.clicks * (1 - wanted.bots - wanted.previews) / wanted.loyalty
+        people = plan.clicks * (1 - plan.bots - plan.previews) / plan.loyalty
         everybody = sum(country.weight for country in COUNTRIES)
         self._people = [1 + int(people * country.weight / everybody) for country in COUNTRIES]
         self._kinds = (_BOT, _PREVIEW, _PERSON)
-        self._of_kinds = list(accumulate((wanted.bots, wanted.previews, max(0.0, 1 - wanted.bots - wanted.previews))))
+        self._of_kinds = list(accumulate((plan.bots, plan.previews, max(0.0, 1 - plan.bots - plan.previews))))
 
     def hour(self, begin: int, length: int, count: int) -> Iterator[Visit]:
-        """`count` visits from `begin` on, within `length` nanoseconds."""
+        """Yield `count` visits from `begin` on, within `length` nanoseconds."""
         if not count:
             return
-        chance, wanted = self._chance, self._wanted
+        chance, plan = self._chance, self._plan
         # Whole microseconds, since that is what databases keep.
         times = sorted(begin + chance.randrange(length // 1000 or 1) * 1000 for _ in range(count))
         targets = self._targets_of_hour(count)
@@ -127,19 +120,19 @@ class _Maker:
         for at, target, kind in zip(times, targets, kinds, strict=True):
             if kind == _PERSON:
                 country = _pick(_COUNTRIES, awake, chance.random())
-                network, agent = _person(wanted.seed, country, chance.randrange(self._people[country]))
-                private = chance.random() < wanted.private
+                network, agent = _person(plan.seed, country, chance.randrange(self._people[country]))
+                private = chance.random() < plan.private
                 referrer = _pick(_REFERRERS, _BY_REFERRER, chance.random())
                 campaign = _pick(_CAMPAIGNS, _BY_CAMPAIGN, chance.random())
-                yield Visit(wanted.kind, target, at, PRIVATE if private else 0, network, agent, referrer, campaign)
+                yield Visit(plan.kind, target, at, PRIVATE if private else 0, network, agent, referrer, campaign)
             else:
                 agents, weights = (_BOTS, _BY_BOT) if kind == _BOT else (_PREVIEWS, _BY_PREVIEW)
                 agent = _pick(agents, weights, chance.random())
                 flags = PREFETCH if kind == _PREVIEW and chance.random() < 0.5 else 0
-                yield Visit(wanted.kind, target, at, flags, _NETWORKS[0][chance.randrange(len(_NETWORKS[0]))], agent, b"", b"")
+                yield Visit(plan.kind, target, at, flags, _NETWORKS[0][chance.randrange(len(_NETWORKS[0]))], agent, b"", b"")
 
     def _targets_of_hour(self, count: int) -> list[int]:
-        """By popularity; now and then somebody shares a link, and for an hour it gets a third of all clicks."""
+        """Draw targets by popularity; now and then one gets a third of all clicks for an hour."""
         chance = self._chance
         found = chance.choices(self._targets, cum_weights=self._popular, k=count)
         if chance.random() < 0.02:
@@ -148,30 +141,33 @@ class _Maker:
         return found
 
 
-def _hours(wanted: Traffic) -> Iterator[tuple[int, int]]:
-    """Every hour of the wanted time, in nanoseconds: where it begins and how long it is, the first and last being perhaps shorter."""
-    at, end = _ns(wanted.start), _ns(wanted.end)
+def _hours(plan: TrafficPlan) -> Iterator[tuple[int, int]]:
+    """Yield start and length of every hour in nanoseconds; the outer two may be shorter."""
+    at, end = _ns(plan.start), _ns(plan.end)
     while at < end:
         following = min(end, (at // _HOUR_NS + 1) * _HOUR_NS)
         yield at, following - at
         at = following
 
 
-def _shares(wanted: Traffic) -> Iterator[int]:
-    """How many clicks each hour gets. Rounding carries over, so that they add up to what was wanted."""
-    begin, whole = _ns(wanted.start), _ns(wanted.end) - _ns(wanted.start)
-    weights = [length * sum(_busy(at // _HOUR_NS % 168)) * wanted.growth ** ((at - begin) / whole) for at, length in _hours(wanted)]
+def _shares(plan: TrafficPlan) -> Iterator[int]:
+    """Yield how many clicks each hour gets.
+
+    Rounding carries over, so that they add up to the plan.
+    """
+    begin, whole = _ns(plan.start), _ns(plan.end) - _ns(plan.start)
+    weights = [length * sum(_busy(at // _HOUR_NS % 168)) * plan.growth ** ((at - begin) / whole) for at, length in _hours(plan)]
     total, given, sofar = sum(weights), 0, 0.0
     for number, weight in enumerate(weights):
         sofar += weight
-        upto = wanted.clicks if number == len(weights) - 1 else int(wanted.clicks * (sofar / total))
+        upto = plan.clicks if number == len(weights) - 1 else int(plan.clicks * (sofar / total))
         yield upto - given
         given = upto
 
 
 @lru_cache(maxsize=168)
 def _busy(hour_of_week: int) -> tuple[float, ...]:
-    """How busy each country is. Hour 0 of the Unix week is Thursday, midnight UTC."""
+    """Return how busy each country is. Hour 0 of the Unix week is Thursday, midnight UTC."""
     found = []
     for country in COUNTRIES:
         local = hour_of_week + country.hours
@@ -187,7 +183,7 @@ def _awake(hour_of_week: int) -> list[float]:
 
 @lru_cache(maxsize=100_000)
 def _person(seed: int, country: int, number: int) -> tuple[bytes, bytes]:
-    """The network and agent of one of a country's people, the same at every visit."""
+    """Return the network and agent of one of a country's people, the same at every visit."""
     chance = random.Random((seed << 40) ^ (country << 32) ^ number)  # noqa: S311
     version = 118 + number % 14
     pattern = _pick(_PATTERNS, _BY_PATTERN, chance.random())
@@ -209,12 +205,12 @@ def _networks(blocks: Sequence[str]) -> list[bytes]:
 
 
 def _pick(things: Sequence[Thing], weights: Sequence[float], point: float) -> Thing:
-    """The thing at a point between 0 and 1, by weights that add up as they go."""
+    """Return the thing at a point between 0 and 1, by cumulative weights."""
     return things[bisect(weights, point * weights[-1], 0, len(things) - 1)]
 
 
 def _ns(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+    return (moment - EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def _table(weighted: Sequence[tuple[int, Thing]]) -> tuple[list[Thing], list[float]]:

@@ -1,4 +1,4 @@
-"""The world that made-up traffic comes from: where people live, what they browse with, which pages sent them."""
+"""Tables of made-up traffic: countries, browsers, bots and referring pages."""
 
 from typing import Final, NamedTuple
 

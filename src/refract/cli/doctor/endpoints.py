@@ -7,7 +7,9 @@ import httpx
 from refract import __version__
 from refract.cli.doctor.findings import DoctorFinding, report_error, report_ok, report_warning
 from refract.clicks.spool.reader import has_ingester, list_spools
+from refract.core.errors import ConfigurationError
 from refract.core.ip_addresses import is_loopback
+from refract.core.settings.loader import check_extras
 from refract.core.settings.model import Settings
 from refract.server.installation import read_address
 
@@ -110,8 +112,13 @@ async def check_model(settings: Settings) -> list[DoctorFinding]:
 
 
 async def check_trace_collector(settings: Settings) -> list[DoctorFinding]:
+    """Look for the OpenTelemetry SDK and the collector, if traces are configured."""
     if settings.otlp_url is None:
         return []
+    try:
+        check_extras(settings)
+    except ConfigurationError as exc:
+        return [report_error("traces", str(exc.facts["problem"]), str(exc.facts["remedy"]))]
     answer = await _fetch_url(settings.otlp_url, {})  # a collector answers a GET with 404 or 405: it is there
     if isinstance(answer, str):
         remedy = "Start it, or correct REFRACT_OTLP_URL. Traces are thrown away meanwhile."

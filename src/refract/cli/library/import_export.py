@@ -93,9 +93,7 @@ def roll_back(
     try:
         number = parse_id(import_id)
     except ValueError as exc:
-        raise BadValue(
-            problem=f'"{make_excerpt(import_id, 80)}" is not the number of an import: refract import list shows them.'
-        ) from exc
+        raise BadValue(problem=f'"{make_excerpt(import_id, 80)}" is not the number of an import: refract import list shows them.') from exc
 
     async def run(rt: Runtime) -> int:
         owner = await get_acting_user(rt, user)

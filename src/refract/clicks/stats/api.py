@@ -25,7 +25,7 @@ from refract.identity.dependencies import ReadCaller
 from refract.identity.errors import ExportLimitReached, StreamLimitReached, UnknownTimeZone
 from refract.identity.revocation import RevocationWatcher
 from refract.limits.errors import TooManyNetworkStreams
-from refract.links.dependencies import ASKING, who
+from refract.links.dependencies import who
 from refract.links.errors import LinkNotFound, NotYours
 from refract.web.dependencies import Rt, api_router
 from refract.web.health import HealthEndpoints
@@ -37,7 +37,7 @@ my_stats_router = api_router("/stats", "stats")
 ROUTERS = (link_stats_router, my_stats_router)
 
 ResponseDocs = dict[int | str, dict[str, Any]]
-_RANGE_ERRORS = (*ASKING, InvalidRange, UnknownTimeZone)
+_RANGE_ERRORS = (InvalidRange, UnknownTimeZone)
 _LINK_ERRORS = (*_RANGE_ERRORS, LinkNotFound, NotYours)
 _STREAM_RESPONSE: ResponseDocs = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Events `clicks` as they come"}
@@ -91,7 +91,7 @@ async def link_stats(link_id: Id, actor: ReadCaller, rt: Rt, asked: SeriesQuery)
 @link_stats_router.get(
     "/live",
     response_class=StreamingResponse,
-    responses=problems(*_LINK_ERRORS, TooManyStreams, TooManyNetworkStreams, StreamLimitReached) | _STREAM_RESPONSE,
+    responses=problems(LinkNotFound, NotYours, TooManyStreams, TooManyNetworkStreams, StreamLimitReached) | _STREAM_RESPONSE,
 )
 async def live_stats(link_id: Id, actor: ReadCaller, rt: Rt, request: Request) -> StreamingResponse:
     """The totals of a link as server-sent events. One at once and one with every change; after a minute the browser asks again."""

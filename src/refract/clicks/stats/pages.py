@@ -1,7 +1,7 @@
 """Figures for people: the clicks of one link with everything about them, the latest days of many, and today against yesterday."""
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
 from urllib.parse import unquote, urlencode
 
@@ -20,6 +20,7 @@ from refract.core.runtime import Runtime
 from refract.identity.authentication import Caller
 from refract.identity.errors import UnknownTimeZone
 from refract.links.schemas import LinkOut
+from refract.web.formats import format_time
 
 SPARKLINE_DAYS: Final = 14
 ZONE_COOKIE: Final = "refract_zone"
@@ -161,5 +162,5 @@ async def build_today(request: Request, rt: Runtime, actor: Caller) -> dict[str,
     now_hour = now.astimezone(parse_zone(zone)).hour
     hours = [sum(clicks for at, clicks in local if at.date() == midnight and at.hour == hour) for hour in range(24)]
     yesterday = sum(clicks for at, clicks in local if at.date() < midnight and at.hour <= now_hour)
-    table = [(f"{hour:02}:00", clicks) for hour, clicks in enumerate(hours)]
-    return {"clicks": sum(hours), "yesterday": yesterday, "hours": hours, "hours_table": table}
+    table = [(format_time(time(hour)), clicks) for hour, clicks in enumerate(hours)]
+    return {"clicks": sum(hours), "yesterday": yesterday, "hours": hours, "hours_table": table, "zone": zone}

@@ -11,7 +11,7 @@ from pydantic_settings import SettingsError
 
 from refract.core.errors import ConfigurationError
 from refract.core.settings.model import Settings
-from refract.core.settings.sources import describe_unknown_variable, find_unknown_variables
+from refract.core.settings.sources import describe_unknown_variable, find_unknown_variables, has_otel_sdk
 
 
 def load_settings(options: Mapping[str, str] | None = None, **given: object) -> Settings:
@@ -36,6 +36,15 @@ def load_settings(options: Mapping[str, str] | None = None, **given: object) -> 
             variable = (options or {}).get(name, f"--{name.replace('_', '-')}")
         shown = "" if _is_secret_setting(name) else f' is "{first.get("input")}", which does not fit'
         raise ConfigurationError(problem=f"{variable}{shown or ' does not fit'}:", remedy=f"{message}.") from exc
+
+
+def check_extras(settings: Settings) -> None:
+    """Raise `ConfigurationError` if a setting needs packages that are not installed."""
+    if settings.otlp_url is not None and not has_otel_sdk():
+        raise ConfigurationError(
+            problem=f"REFRACT_OTLP_URL is {settings.otlp_url}, but OpenTelemetry is not installed.",
+            remedy='Install the extra otel: pip install "refract-links[otel]". Or remove REFRACT_OTLP_URL.',
+        )
 
 
 def _check_environment() -> None:

@@ -287,7 +287,8 @@ class Settings(BaseSettings):
     """`json` for machines, `text` for people, `auto` picks text on a terminal."""
 
     otlp_url: CollectorUrl = None
-    """Where OpenTelemetry traces are sent (OTLP over HTTP), such as `http://127.0.0.1:4318`. Left out: none are made."""
+    """Where OpenTelemetry traces are sent (OTLP over HTTP), such as `http://127.0.0.1:4318`; needs the extra `otel`. Left out:
+    where `OTEL_EXPORTER_OTLP_ENDPOINT` says, if the extra is installed; else none are made."""
 
     geoip_path: Path | None = None
     """A `.mmdb` file that says where networks are, by country or by city, in MaxMind's layout or DB-IP's. A replaced file is noticed

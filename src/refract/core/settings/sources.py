@@ -1,9 +1,10 @@
 """Where settings come from: the environment, secrets in files, and what other programs put under our prefix."""
 
 import difflib
+import importlib.util
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ PREFIX = "REFRACT_"
 FILE_SUFFIX = "_FILE"
 NON_SETTING_VARIABLES = frozenset({"REFRACT_ENV_FILE"})
 """Variables that are ours and no settings."""
+OTEL_TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+STANDARD_VARIABLES: Mapping[str, Sequence[str]] = {"otlp_url": (OTEL_TRACES_ENDPOINT, "OTEL_EXPORTER_OTLP_ENDPOINT")}
+"""Variables of others that set a setting of ours where ours is not set."""
 _SERVICE_LINK = re.compile(r"REFRACT_(.*_)?(SERVICE|PORT)_.*")
 _LINKED_PORT = re.compile(r"(tcp|udp|sctp)://")
 
@@ -26,6 +30,8 @@ class RefractEnvSource(EnvSettingsSource):
         found = dict(super()._load_env_vars())
         if _LINKED_PORT.match(found.get("refract_port") or ""):
             del found["refract_port"]
+        if collector := _standard_collector(found):
+            found.setdefault("refract_otlp_url", collector)
         for field in list_secret_fields(self.settings_cls):
             variable = f"{PREFIX}{field.upper()}"
             name = f"{variable}{FILE_SUFFIX}".lower()
@@ -34,6 +40,27 @@ class RefractEnvSource(EnvSettingsSource):
                     raise ConfigurationError(problem=f"{variable} and {variable}{FILE_SUFFIX} are both set.", remedy="Keep one of them.")
                 found[variable.lower()] = _read_secret(f"{variable}{FILE_SUFFIX}", Path(file))
         return found
+
+
+def _standard_collector(environment: Mapping[str, str | None]) -> str | None:
+    """Return the collector that the variables of OpenTelemetry name, None if they switch it off or its SDK is not installed."""
+    if environment.get("otel_traces_exporter", "otlp") != "otlp" or (environment.get("otel_sdk_disabled") or "").lower() == "true":
+        return None
+    named = (environment.get(name.lower()) for name in STANDARD_VARIABLES["otlp_url"])
+    found = next((url for url in named if url), None)
+    return found if found and has_otel_sdk() else None
+
+
+def has_otel_sdk() -> bool:
+    """Return whether the packages of the extra `otel` are installed."""
+    return all(_is_installed(name) for name in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"))
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # a package above it is missing
+        return False
 
 
 def list_secret_fields(settings: type[BaseSettings]) -> list[str]:
@@ -85,7 +112,7 @@ def find_setting_source(field: str, given: Mapping[str, Any], file: Mapping[str,
     if given.get(field) is not None:
         return f"--{field.replace('_', '-')}"
     names = {name.upper(): name for name, value in os.environ.items() if not is_service_link(name.upper(), value)}
-    for candidate in (variable, f"{variable}{FILE_SUFFIX}"):
+    for candidate in (variable, f"{variable}{FILE_SUFFIX}", *STANDARD_VARIABLES.get(field, ())):
         if candidate in names:
             return names[candidate]
     if any(name.startswith(f"{variable}__") for name in names):

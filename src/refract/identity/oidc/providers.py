@@ -23,6 +23,7 @@ from refract import __version__
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 from refract.core.settings.issuers import Issuer, is_safe_url
+from refract.core.tracing import client_hooks
 from refract.identity.errors import IssuerUnavailable
 from refract.identity.models import IssuerDocuments
 from refract.identity.oidc import tokens
@@ -127,6 +128,7 @@ class OidcProvider:
                 follow_redirects=False,
                 verify=ssl.create_default_context(),
                 headers={"User-Agent": f"Refract/{__version__}", "Accept": "application/json"},
+                event_hooks=client_hooks(self._rt),
             )
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT), self._client.stream(method, url, timeout=REQUEST_TIMEOUT, **options) as answer:

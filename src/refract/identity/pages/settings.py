@@ -22,6 +22,7 @@ from refract.identity.personal_data import AccountDeletion
 from refract.identity.responses import render_response
 from refract.identity.schemas import KeyCreate, KeyOut, Me, ProfileForm, ProfilePatch, SessionOut, get_chosen_preferences
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import LANGUAGES
 from refract.web.problems import list_field_errors
 
 router = page_router()
@@ -40,6 +41,8 @@ async def settings_page(request: Request, actor: AccountCaller, rt: Rt) -> Respo
 async def change_profile(request: Request, actor: AccountCaller, rt: Rt, form: Annotated[ProfileForm, Form()]) -> Response:
     """What a person says about themselves. An empty field clears what was there."""
     preferences: dict[str, Any] = {"language": form.language, "time_zone": form.time_zone, "suggestions": form.suggestions}
+    if form.locale is not None:
+        preferences["locale"] = form.locale or None
     if form.auto_confirm is not None:
         preferences["auto_confirm"] = None if form.auto_confirm == "never" else form.auto_confirm
     typed = {name: getattr(form, name).strip() or None for name in ("nickname", "bio", "avatar_url")}
@@ -150,6 +153,7 @@ async def _render_settings(
         page_title="Settings",
         profile=profile or Me.model_validate(actor.user).model_dump(),
         time_zones=sorted(available_timezones()),
+        languages=[(locale.tag, locale.name) for locale in LANGUAGES.values()],
         keys=[KeyOut.from_key(key, now) for key in mine],
         key_names={key.id: key.name for key in mine},
         ending_soon={key.id for key in mine if keys.is_expiring_soon(key, now)},

@@ -27,6 +27,7 @@ from refract.identity.responses import build_user_context, get_visit_cookie, ren
 from refract.limits.service import SharedLimit
 from refract.web import csrf, return_path
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext, translate_error
 from refract.web.networks import client_network, client_network_text
 from refract.web.problems import is_html_accepted
 
@@ -64,7 +65,7 @@ async def confirm_sign_in_page(token: str, request: Request, rt: Rt) -> Response
         request,
         None,
         "identity/sign_in_confirm.html",
-        page_title="Sign in",
+        page_title=gettext("Sign in"),
         token=token,
         action=f"/auth/sign-in/{token}",
         account=build_user_context(user),
@@ -218,15 +219,15 @@ def _render_sign_in_page(request: Request, refused: RefractError | None = None) 
         None,
         "identity/sign_in.html",
         status=refused.status if refused else 200,
-        page_title="Sign in",
+        page_title=gettext("Sign in"),
         providers=[{"name": one.display_name, "href": f"/auth/oidc/{name}"} for name, one in rt.settings.issuers.items()],
         links_enabled=rt.settings.signin_links_allowed,
-        reason=refused.message if refused else None,
+        reason=translate_error(refused) if refused else None,
     )
 
 
 def _render_signed_out_page(request: Request, onward: str | None) -> Response:
-    return render_response(request, None, "identity/signed_out.html", page_title="Signed out", onward=onward)
+    return render_response(request, None, "identity/signed_out.html", page_title=gettext("Signed out"), onward=onward)
 
 
 def _attempt_name(rt: Runtime) -> str:

@@ -6,11 +6,10 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import Field, StringConstraints
 
-from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id, OutputSchema, Timestamp
 from refract.core.threads import WorkThreadPool
 from refract.identity.dependencies import ReadCaller
-from refract.library.dependencies import CALLER_ERRORS
 from refract.library.errors import ItemNotFound
 from refract.library.models import ItemStatus, ItemType, SavedPage
 from refract.library.queries import items as queries_items
@@ -93,7 +92,7 @@ class ReadingOut(OutputSchema):
     minutes: int
 
 
-@library_router.get("", responses=problems(*CALLER_ERRORS, InvalidCursor))
+@library_router.get("")
 async def list_library(
     actor: ReadCaller,
     rt: Rt,
@@ -115,7 +114,7 @@ async def list_library(
     return LibraryPage(items=items, next_cursor=page.next_cursor, approximate=page.approximate)
 
 
-@library_router.get("/filters", responses=problems(*CALLER_ERRORS))
+@library_router.get("/filters")
 async def count_filters(
     actor: ReadCaller,
     rt: Rt,
@@ -136,7 +135,7 @@ async def count_filters(
     return LibraryFilters(total=facets.total, types=types, tags=tags, untagged=facets.untagged)
 
 
-@router.get("/{item_id}/similar", responses=problems(*CALLER_ERRORS, ItemNotFound))
+@router.get("/{item_id}/similar", responses=problems(ItemNotFound))
 async def list_similar(
     item_id: Id, actor: ReadCaller, rt: Rt, limit: Annotated[int, Query(ge=1, le=50, description="How many at most.")] = 10
 ) -> SimilarItems:
@@ -147,7 +146,7 @@ async def list_similar(
     return SimilarItems(items=[SimilarItem(item=card, likeness=score) for card, (_, score) in zip(cards, found, strict=True)])
 
 
-@router.get("/{item_id}/reader", responses=problems(*CALLER_ERRORS, ItemNotFound))
+@router.get("/{item_id}/reader", responses=problems(ItemNotFound))
 async def read_saved(item_id: Id, actor: ReadCaller, rt: Rt) -> ReadingOut:
     """The saved text of an item, for reading; of a note, the note."""
     async with rt.db.read() as session:

@@ -8,28 +8,23 @@ from pydantic import ValidationError
 from refract.core.errors import RefractError
 from refract.identity.dependencies import WriteCaller
 from refract.library import service
-from refract.library.dependencies import CALLER_ERRORS, TAG_ERRORS
+from refract.library.dependencies import ON_CAPTURE, TAG_ERRORS
 from refract.library.errors import EmptyText
 from refract.library.queries.serializers import serialize_items
 from refract.library.recognition import split_paste
 from refract.library.schemas import MAX_BULK_ITEMS, ItemCreate, ItemRow, ItemRowError, ItemsCreate, ItemsResult
 from refract.library.service import CapturedItem
-from refract.web.dependencies import IdempotencyKeyHeader, Rt, api_router
+from refract.web.dependencies import Rt, api_router
 from refract.web.problems import ValidationFailed, list_field_errors, problems
-from refract.web.routing import large_body
+from refract.web.routing import large_body, large_response
 
 router = api_router("/items", "items")
 
 
-@router.post("/bulk", responses=problems(*CALLER_ERRORS, *TAG_ERRORS, EmptyText))
+@router.post("/bulk", responses=problems(*TAG_ERRORS, *ON_CAPTURE, EmptyText))
 @large_body
-async def capture_items(
-    asked: ItemsCreate,
-    actor: WriteCaller,
-    rt: Rt,
-    response: Response,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ItemsResult:
+@large_response
+async def capture_items(asked: ItemsCreate, actor: WriteCaller, rt: Rt, response: Response) -> ItemsResult:
     """Save up to 200 texts, or a pasted list of addresses. A text that cannot be saved takes nothing from the others."""
     texts = [*asked.texts, *split_paste(asked.paste or "")]
     if not texts:

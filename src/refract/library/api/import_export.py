@@ -7,12 +7,11 @@ from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id, OutputSchema
 from refract.identity.concurrency_limits import start_export
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import ExportLimitReached
-from refract.library.dependencies import CALLER_ERRORS
 from refract.library.errors import ImportNotFound, ImportNotOpen
 from refract.library.export import MEDIA_TYPES, LibraryExportFormat, stream_library
 from refract.library.imports import Kind
@@ -29,8 +28,8 @@ from refract.library.imports.service import (
 )
 from refract.library.imports.upload import ImportsBusy, read_upload
 from refract.records.errors import UnreadableFile
-from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IdempotencyKeyHeader, LimitParam, Rt, api_router
-from refract.web.problems import BodyTooLarge, problems
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
+from refract.web.problems import problems
 from refract.web.routing import large_body
 
 router = api_router("/library", "library")
@@ -83,8 +82,7 @@ class ImportBegun(ImportOut):
 @router.post(
     "/imports",
     status_code=202,
-    responses=problems(*CALLER_ERRORS, UnreadableFile, BodyTooLarge, ImportsBusy)
-    | {200: {"model": ImportBegun, "description": "A dry run: nothing was changed."}},
+    responses=problems(UnreadableFile, ImportsBusy) | {200: {"model": ImportBegun, "description": "A dry run: nothing was changed."}},
     openapi_extra=_FILE_BODY,
 )
 @large_body
@@ -96,7 +94,6 @@ async def import_file(
     kind: Annotated[Kind, Query(description="What wrote the file; `auto` finds out.")] = Kind.AUTO,
     name: Annotated[str | None, Query(max_length=255, description="What to call it, such as the file's name.")] = None,
     dry_run: Annotated[bool, Query(description="Say what would happen, and change nothing.")] = False,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> ImportBegun:
     """Bring bookmarks: the body is the file. Rows become items in the background; addresses that are here already are left alone."""
     file = await read_upload(rt, actor.user.id, await request.body(), kind, preview=dry_run)
@@ -109,7 +106,7 @@ async def import_file(
         return ImportBegun(**_build_import_out(one).model_dump(), rows=[])
 
 
-@router.get("/imports", responses=problems(*CALLER_ERRORS, InvalidCursor))
+@router.get("/imports")
 async def list_imports(actor: ReadCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None) -> ImportPage:
     """My imports, the latest first."""
     async with rt.db.read() as session:
@@ -117,14 +114,14 @@ async def list_imports(actor: ReadCaller, rt: Rt, limit: LimitParam = DEFAULT_PA
     return ImportPage(items=[_build_import_out(one) for one in page.items], next_cursor=page.next_cursor)
 
 
-@router.get("/imports/{import_id}", responses=problems(*CALLER_ERRORS, ImportNotFound))
+@router.get("/imports/{import_id}", responses=problems(ImportNotFound))
 async def read_import(import_id: Id, actor: ReadCaller, rt: Rt) -> ImportOut:
     """How far an import is."""
     async with rt.db.read() as session:
         return _build_import_out(await get_own_import(session, actor.user.id, import_id))
 
 
-@router.get("/imports/{import_id}/rows", responses=problems(*CALLER_ERRORS, ImportNotFound, InvalidCursor))
+@router.get("/imports/{import_id}/rows", responses=problems(ImportNotFound))
 async def list_import_rows(
     import_id: Id,
     actor: ReadCaller,
@@ -140,13 +137,8 @@ async def list_import_rows(
     return ImportRows(items=[ImportRowOut.model_validate(row) for row in page.items], next_cursor=page.next_cursor)
 
 
-@router.post("/imports/{import_id}/stop", responses=problems(*CALLER_ERRORS, ImportNotFound))
-async def stop_import(
-    import_id: Id,
-    actor: WriteCaller,
-    rt: Rt,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ImportOut:
+@router.post("/imports/{import_id}/stop", responses=problems(ImportNotFound))
+async def stop_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
     """Go no further with an import; what is done stays. Bring the file again to go on."""
     async with rt.db.write() as session:
         return _build_import_out(
@@ -154,19 +146,14 @@ async def stop_import(
         )
 
 
-@router.post("/imports/{import_id}/rollback", status_code=202, responses=problems(*CALLER_ERRORS, ImportNotFound, ImportNotOpen))
-async def roll_back_import(
-    import_id: Id,
-    actor: WriteCaller,
-    rt: Rt,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ImportOut:
+@router.post("/imports/{import_id}/rollback", status_code=202, responses=problems(ImportNotFound, ImportNotOpen))
+async def roll_back_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
     """Remove every item that an import brought, and the tags that came with it alone. It ends an import that is running."""
     async with rt.db.write() as session:
         return _build_import_out(await start_rollback(session, rt, actor.user, import_id))
 
 
-@router.get("/export", response_class=StreamingResponse, responses=problems(*CALLER_ERRORS, ExportLimitReached))
+@router.get("/export", response_class=StreamingResponse, responses=problems(ExportLimitReached))
 async def export_library(
     actor: ReadCaller,
     rt: Rt,

@@ -4,39 +4,24 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.library import service
-from refract.library.dependencies import CALLER_ERRORS, ITEM_ERRORS, TAG_ERRORS, lock_own_item, render_item
-from refract.library.errors import EmptyText, ItemNotFound
+from refract.library.dependencies import ITEM_ERRORS, ON_CAPTURE, TAG_ERRORS, lock_own_item, render_item
+from refract.library.errors import ItemNotFound, StorageFull
 from refract.library.models import ItemStatus
 from refract.library.queries import items as queries_items
 from refract.library.queries.serializers import serialize_item, serialize_items
 from refract.library.schemas import ItemCreate, ItemOut, ItemPage, ItemPatch
-from refract.web.dependencies import (
-    DEFAULT_PAGE_SIZE,
-    CursorParam,
-    IdempotencyKeyHeader,
-    IfMatchHeader,
-    LimitParam,
-    Rt,
-    api_router,
-    make_etag,
-)
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IfMatchHeader, LimitParam, Rt, api_router, make_etag
 from refract.web.problems import problems
 
 router = api_router("/items", "items")
 
 
-@router.post("", status_code=201, responses=problems(*CALLER_ERRORS, *TAG_ERRORS, EmptyText))
-async def capture_item(
-    new: ItemCreate,
-    actor: WriteCaller,
-    rt: Rt,
-    response: Response,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ItemOut:
+@router.post("", status_code=201, responses=problems(*TAG_ERRORS, *ON_CAPTURE))
+async def capture_item(new: ItemCreate, actor: WriteCaller, rt: Rt, response: Response) -> ItemOut:
     """Save a text or an address. The assistant describes it in the background; `X-AI-Quota-…` says what is left of today's budget."""
     async with rt.db.write() as session:
         made = await service.capture_item(session, rt, actor.user, new)
@@ -45,7 +30,7 @@ async def capture_item(
     return out
 
 
-@router.get("/pending", responses=problems(*CALLER_ERRORS, InvalidCursor))
+@router.get("/pending")
 async def list_pending(
     actor: ReadCaller,
     rt: Rt,
@@ -61,7 +46,7 @@ async def list_pending(
         return ItemPage(items=await serialize_items(session, page.items), next_cursor=page.next_cursor)
 
 
-@router.get("/{item_id}", responses=problems(*CALLER_ERRORS, ItemNotFound))
+@router.get("/{item_id}", responses=problems(ItemNotFound))
 async def read_item(item_id: Id, actor: ReadCaller, rt: Rt, response: Response) -> ItemOut:
     """One item."""
     async with rt.db.read() as session:
@@ -70,7 +55,7 @@ async def read_item(item_id: Id, actor: ReadCaller, rt: Rt, response: Response) 
     return out
 
 
-@router.patch("/{item_id}", responses=problems(*ITEM_ERRORS, *TAG_ERRORS))
+@router.patch("/{item_id}", responses=problems(*ITEM_ERRORS, *TAG_ERRORS, StorageFull))
 async def change_item(
     item_id: Id, changes: ItemPatch, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None
 ) -> ItemOut:

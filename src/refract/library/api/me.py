@@ -4,9 +4,7 @@ from fastapi import Response
 
 from refract.core.schemas import Id
 from refract.identity.dependencies import AdminCaller, ReadCaller, WriteCaller
-from refract.identity.errors import AdministratorsOnly
 from refract.library import service
-from refract.library.dependencies import CALLER_ERRORS, CALLER_RESPONSES
 from refract.library.errors import InvalidRule, NoSuchPerson
 from refract.library.queries import items as queries_items
 from refract.library.schemas import QuotaOut, QuotaOverride, RuleList, RuleOut, RulesPut, UsageOut
@@ -21,7 +19,7 @@ usage_router = api_router("/me/usage", "me")
 quota_admin_router = api_router("/admin/users/{user_id}/quota", "admin")
 
 
-@quota_router.get("", responses=CALLER_RESPONSES)
+@quota_router.get("")
 async def read_quota(actor: ReadCaller, rt: Rt, response: Response) -> QuotaOut:
     """Today's budget of model descriptions, by UTC."""
     async with rt.db.read() as session:
@@ -30,7 +28,7 @@ async def read_quota(actor: ReadCaller, rt: Rt, response: Response) -> QuotaOut:
     return QuotaOut.model_validate(standing)
 
 
-@usage_router.get("", responses=CALLER_RESPONSES)
+@usage_router.get("")
 async def read_usage(actor: ReadCaller, rt: Rt) -> UsageOut:
     """What my library takes, and what it may take. A limit that is null is none."""
     async with rt.db.read() as session:
@@ -43,7 +41,7 @@ async def read_usage(actor: ReadCaller, rt: Rt) -> UsageOut:
     )
 
 
-@quota_admin_router.put("", responses=problems(*CALLER_ERRORS, AdministratorsOnly, NoSuchPerson))
+@quota_admin_router.put("", responses=problems(NoSuchPerson))
 async def set_quota(user_id: Id, wish: QuotaOverride, actor: AdminCaller, rt: Rt) -> QuotaOut:
     """Give a person another limit for one day, or their plan's again. The answer is how they stand today."""
     async with rt.db.write() as session:
@@ -56,14 +54,14 @@ async def set_quota(user_id: Id, wish: QuotaOverride, actor: AdminCaller, rt: Rt
 rules_router = api_router("/me/tag-rules", "me")
 
 
-@rules_router.get("", responses=CALLER_RESPONSES)
+@rules_router.get("")
 async def list_rules(actor: ReadCaller, rt: Rt) -> RuleList:
     """My rules, in the order in which they are asked."""
     async with rt.db.read() as session:
         return RuleList(items=[RuleOut.model_validate(rule) for rule in await queries_items.list_tag_rules(session, actor.user.id)])
 
 
-@rules_router.put("", responses=problems(*CALLER_ERRORS, InvalidRule, InvalidTag))
+@rules_router.put("", responses=problems(InvalidRule, InvalidTag))
 @large_body
 async def replace_rules(wish: RulesPut, actor: WriteCaller, rt: Rt) -> RuleList:
     """Replace all my rules."""

@@ -7,16 +7,16 @@ from refract.core.schemas import Id
 from refract.identity.dependencies import WriteCaller
 from refract.library import service
 from refract.library.dependencies import ITEM_ERRORS, TAG_ERRORS, lock_own_item, render_item
-from refract.library.errors import Undecided, UnknownSuggestion
+from refract.library.errors import ItemNotFound, StorageFull, Undecided, UnknownSuggestion
 from refract.library.schemas import ItemConfirmation, ItemOut, SuggestionDecision
-from refract.web.dependencies import IdempotencyKeyHeader, IfMatchHeader, Rt, api_router
+from refract.web.dependencies import IfMatchHeader, Rt, api_router
 from refract.web.problems import problems
 
 router = api_router("/items/{item_id}", "items")
-_DECISION_ERRORS = (*ITEM_ERRORS, *TAG_ERRORS, UnknownSuggestion, Undecided)
+_DECISION_ERRORS = (*ITEM_ERRORS, UnknownSuggestion, Undecided)
 
 
-@router.post("/confirm", responses=problems(*_DECISION_ERRORS))
+@router.post("/confirm", responses=problems(*_DECISION_ERRORS, *TAG_ERRORS))
 async def confirm_item(
     item_id: Id,
     actor: WriteCaller,
@@ -24,7 +24,6 @@ async def confirm_item(
     response: Response,
     kept: ItemConfirmation | None = None,
     if_match: IfMatchHeader = None,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> ItemOut:
     """Put an item into the library with what I keep of the proposal. `tag_ids` is the full set of tags; absent leaves them."""
     async with lock_own_item(rt, actor, item_id, if_match) as held:
@@ -39,7 +38,6 @@ async def decide_suggestions(
     rt: Rt,
     response: Response,
     if_match: IfMatchHeader = None,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> ItemOut:
     """Accept or reject suggestions without moving the item. A rejected name is not suggested to me again."""
     async with lock_own_item(rt, actor, item_id, if_match) as held:
@@ -47,41 +45,21 @@ async def decide_suggestions(
 
 
 @router.post("/discard", responses=problems(*ITEM_ERRORS))
-async def discard_item(
-    item_id: Id,
-    actor: WriteCaller,
-    rt: Rt,
-    response: Response,
-    if_match: IfMatchHeader = None,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ItemOut:
+async def discard_item(item_id: Id, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None) -> ItemOut:
     """Put an item away. The assistant stops; it can be undone within 24 hours."""
     async with lock_own_item(rt, actor, item_id, if_match) as held:
         return await render_item(await service.discard_item(held), response)
 
 
 @router.post("/retry", responses=problems(*ITEM_ERRORS))
-async def retry_item(
-    item_id: Id,
-    actor: WriteCaller,
-    rt: Rt,
-    response: Response,
-    if_match: IfMatchHeader = None,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ItemOut:
+async def retry_item(item_id: Id, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None) -> ItemOut:
     """Let the assistant try a failed item once more; it is not charged again."""
     async with lock_own_item(rt, actor, item_id, if_match) as held:
         return await render_item(await service.retry_item(held), response)
 
 
-@router.post("/undo", responses=problems(*ITEM_ERRORS, NothingToUndo))
-async def undo_item(
-    item_id: Id,
-    actor: WriteCaller,
-    rt: Rt,
-    response: Response,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ItemOut:
+@router.post("/undo", responses=problems(ItemNotFound, NothingToUndo, StorageFull))
+async def undo_item(item_id: Id, actor: WriteCaller, rt: Rt, response: Response) -> ItemOut:
     """Take back my latest change of this item, within 24 hours. Undoing a capture discards it."""
     async with lock_own_item(rt, actor, item_id) as held:
         return await render_item(await service.undo_item(held), response)

@@ -6,7 +6,7 @@ from fastapi import Query, Response
 from sqlalchemy import ColumnElement, and_, or_, select
 
 from refract.core.db.session import ReadSession, WriteSession
-from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id, OutputSchema
 from refract.identity.authentication import Caller
@@ -14,14 +14,14 @@ from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AdministratorsOnly
 from refract.library.search.jobs import enqueue_reindex_change, enqueue_reindex_tag
 from refract.library.service import tag_changes
-from refract.links.dependencies import ASKING, who
+from refract.links.dependencies import who
 from refract.links.queries import is_visible_tag
 from refract.tags import personal_tags, service
 from refract.tags.errors import AliasNotFound, InvalidTag, NoTagChange, NothingToMerge, TagExists, TagNameKept, TagNotFound
 from refract.tags.models import SHARED_SPACE, Tag
 from refract.tags.queries import TagSort, find_tags_by_id, load_tags_page
 from refract.tags.schemas import TagCreate, TagMerge, TagOut, TagPatch
-from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IdempotencyKeyHeader, LimitParam, Rt, api_router
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.problems import problems
 
 router = api_router("/tags", "tags")
@@ -33,7 +33,7 @@ class TagPage(OutputSchema):
     next_cursor: str | None
 
 
-@router.get("", responses=problems(*ASKING, InvalidCursor))
+@router.get("")
 async def list_tags(
     actor: ReadCaller,
     rt: Rt,
@@ -64,15 +64,9 @@ async def list_tags(
 @router.post(
     "",
     status_code=201,
-    responses=problems(*ASKING, InvalidTag, AdministratorsOnly) | {200: {"model": TagOut, "description": "There was one already."}},
+    responses=problems(InvalidTag, AdministratorsOnly) | {200: {"model": TagOut, "description": "There was one already."}},
 )
-async def create_tag(
-    new: TagCreate,
-    actor: WriteCaller,
-    rt: Rt,
-    response: Response,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> TagOut:
+async def create_tag(new: TagCreate, actor: WriteCaller, rt: Rt, response: Response) -> TagOut:
     """Create a tag. The name of a deleted one revives it, under the same id and on no item; a merged name answers what it means now."""
     async with rt.db.write() as session:
         if new.scope == "shared":
@@ -82,7 +76,7 @@ async def create_tag(
         return await _build_tag_out(session, made.tag)
 
 
-@router.patch("/{tag_id}", responses=problems(*ASKING, AdministratorsOnly, TagNotFound, InvalidTag, TagExists, TagNameKept))
+@router.patch("/{tag_id}", responses=problems(AdministratorsOnly, TagNotFound, InvalidTag, TagExists, TagNameKept))
 async def change_tag(tag_id: Id, changes: TagPatch, actor: WriteCaller, rt: Rt) -> TagOut:
     """Rename a tag or give it a colour. Of a shared one the slug stays, and only administrators may."""
     async with rt.db.write() as session:
@@ -98,7 +92,7 @@ async def change_tag(tag_id: Id, changes: TagPatch, actor: WriteCaller, rt: Rt) 
         return TagOut.from_tag(tag)
 
 
-@router.delete("/{tag_id}", status_code=204, responses=problems(*ASKING, TagNotFound))
+@router.delete("/{tag_id}", status_code=204, responses=problems(TagNotFound))
 async def delete_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Delete one of my tags and take it off its items. Its name revives it; `undo` puts it back on the items, too, within 24 hours."""
     async with rt.db.write() as session:
@@ -107,13 +101,8 @@ async def delete_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/merge", responses=problems(*ASKING, TagNotFound, NothingToMerge))
-async def merge_tags(
-    asked: TagMerge,
-    actor: WriteCaller,
-    rt: Rt,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> TagOut:
+@router.post("/merge", responses=problems(TagNotFound, NothingToMerge))
+async def merge_tags(asked: TagMerge, actor: WriteCaller, rt: Rt) -> TagOut:
     """Make several of my tags one. The target keeps its name, and the names of the others mean it from now on."""
     async with rt.db.write() as session:
         changed = await tag_changes.merge_tags(session, rt.ids, actor.user.id, asked.target, asked.sources, rt.clock.now())
@@ -121,13 +110,8 @@ async def merge_tags(
         return await _build_tag_out(session, changed.tag)
 
 
-@router.post("/{tag_id}/undo", responses=problems(*ASKING, TagNotFound, NoTagChange))
-async def undo_tag(
-    tag_id: Id,
-    actor: WriteCaller,
-    rt: Rt,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> TagOut:
+@router.post("/{tag_id}/undo", responses=problems(TagNotFound, NoTagChange))
+async def undo_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> TagOut:
     """Take back the latest merge into this tag, or its deletion: the items are tagged as before."""
     async with rt.db.write() as session:
         changed = await tag_changes.undo_tag_change(session, actor.user.id, tag_id, rt.clock.now())
@@ -135,7 +119,7 @@ async def undo_tag(
         return await _build_tag_out(session, changed.tag)
 
 
-@router.delete("/{tag_id}/aliases", status_code=204, responses=problems(*ASKING, TagNotFound, AliasNotFound))
+@router.delete("/{tag_id}/aliases", status_code=204, responses=problems(TagNotFound, AliasNotFound))
 async def delete_alias(
     tag_id: Id, actor: WriteCaller, rt: Rt, name: Annotated[str, Query(max_length=200, description="The alias.", examples=["k8s"])]
 ) -> Response:

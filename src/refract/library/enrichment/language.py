@@ -65,7 +65,7 @@ def count_run(needle: Sequence[str], hay: Sequence[str]) -> int:
 
 
 def reduce_to_root(word: str) -> str:
-    """Return a coarser form than `stem`, for likeness alone: `grinder` and `grinding` are about the same."""
+    """Return a coarser form than `stem`, for likeness: `grinder` and `grinding` are the same."""
     for ending in ("ings", "ing", "ers", "er", "ed", "es", "en", "em", "e", "n"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]
@@ -73,7 +73,7 @@ def reduce_to_root(word: str) -> str:
 
 
 def weigh_words(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Return the words of weighted texts; a word weighs more, but not in proportion, the more often it comes."""
+    """Return the words of weighted texts; the weight grows with the logarithm of the count."""
     counted: Counter[str] = Counter()
     weight: dict[str, float] = {}
     for text, factor in parts:

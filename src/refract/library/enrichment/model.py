@@ -10,6 +10,7 @@ import structlog
 from pydantic import ValidationError
 
 from refract.core.runtime import Runtime
+from refract.core.tracing import client_hooks
 from refract.library.enrichment.prompt import RESPONSE_SCHEMA, ModelDescription, build_messages, build_repair_messages, parse_response
 from refract.library.enrichment.types import EnrichmentInput, EnrichmentProposal, SuggestedTag, UserBackground
 from refract.library.models import Enrichment, EnrichmentNotice, SuggestionSource
@@ -42,6 +43,7 @@ class ModelClient:
             timeout=settings.model_timeout_seconds,
             follow_redirects=False,
             trust_env=False,
+            event_hooks=client_hooks(rt),
         )
         self._name = settings.model_name
         self._timeout = settings.model_timeout_seconds

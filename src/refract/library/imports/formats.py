@@ -1,4 +1,4 @@
-"""Formats of files of bookmarks: ours, browsers', and those of Pocket, Raindrop, linkding and Karakeep."""
+"""Formats of files of bookmarks: ours, browsers', Pocket, Raindrop, linkding and Karakeep."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -37,7 +37,10 @@ _DOCUMENTS: dict[Kind, tuple[frozenset[str], BookmarkFormat]] = {
 
 
 def open_rows(stream: BinaryIO, kind: Kind = Kind.AUTO, encoding: str | None = None) -> "BookmarkRows":
-    """Return the rows of a file, read as they are iterated. Iterating raises `UnreadableFile` if its format is unknown."""
+    """Return the rows of a file, read as they are iterated.
+
+    Iterating raises `UnreadableFile` if its format is unknown.
+    """
     return BookmarkRows(TextSource(stream, encoding), kind)
 
 

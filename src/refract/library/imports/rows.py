@@ -59,7 +59,7 @@ BookmarkRow = Bookmark | TagRow | UnreadableRow
 
 @dataclass(slots=True)
 class BookmarkFields:
-    """The fields of one record on their way to a bookmark, with remarks about what was left behind."""
+    """The fields of one record on their way to a bookmark, with remarks about the rest."""
 
     text: str = ""
     title: str | None = None
@@ -73,7 +73,10 @@ class BookmarkFields:
     remarks: list[str] = field(default_factory=list)
 
     def set_title(self, value: Any) -> None:
-        """Take a title as one line, cut where ours are shorter. Many systems repeat the address for want of a title."""
+        """Take a title as one line, cut where ours are shorter.
+
+        Many systems repeat the address for want of a title.
+        """
         title = " ".join(plain_text(value).split())
         if title and (self.own or title != self.text):
             self.title = self._cut("title", title, MAX_TITLE)

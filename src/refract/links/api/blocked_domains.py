@@ -9,16 +9,13 @@ from sqlalchemy import select
 
 from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.identity.dependencies import AdminCaller
-from refract.identity.errors import AdministratorsOnly
-from refract.links.dependencies import ASKING
 from refract.links.safety import blocked_domains
 from refract.links.safety.errors import DomainNotBlocked, InvalidDomain
 from refract.links.safety.models import BlockedDomain
-from refract.web.dependencies import IdempotencyKeyHeader, Rt, api_router
+from refract.web.dependencies import Rt, api_router
 from refract.web.problems import problems
 
 router = api_router("/admin/blocked-domains", "admin")
-_ADMIN = (*ASKING, AdministratorsOnly)
 
 
 class BlockedDomainIn(InputSchema):
@@ -42,7 +39,7 @@ class BlockedDomainPage(OutputSchema):
     next_cursor: str | None = None
 
 
-@router.get("", responses=problems(*_ADMIN))
+@router.get("")
 async def list_blocked(actor: AdminCaller, rt: Rt) -> BlockedDomainPage:  # noqa: ARG001 - it guards
     """Every blocked domain."""
     async with rt.db.read() as session:
@@ -50,15 +47,15 @@ async def list_blocked(actor: AdminCaller, rt: Rt) -> BlockedDomainPage:  # noqa
     return BlockedDomainPage(items=[BlockedDomainOut.model_validate(one) for one in found])
 
 
-@router.post("", status_code=201, responses=problems(*_ADMIN, InvalidDomain))
-async def block(body: BlockedDomainIn, actor: AdminCaller, rt: Rt, idempotency_key: IdempotencyKeyHeader = None) -> BlockedDomainOut:  # noqa: ARG001 - read by the route class
+@router.post("", status_code=201, responses=problems(InvalidDomain))
+async def block(body: BlockedDomainIn, actor: AdminCaller, rt: Rt) -> BlockedDomainOut:
     """Block a domain: its links stop at once, and no new one is made."""
     async with rt.db.write() as session:
         row = await blocked_domains.block_domain(session, body.domain, reason=body.reason, by=actor.user.id, at=rt.clock.now())
         return BlockedDomainOut.model_validate(row)
 
 
-@router.delete("/{domain}", status_code=204, responses=problems(*_ADMIN, DomainNotBlocked))
+@router.delete("/{domain}", status_code=204, responses=problems(DomainNotBlocked))
 async def unblock(domain: str, actor: AdminCaller, rt: Rt) -> Response:
     """Let links to a domain work again."""
     async with rt.db.write() as session:

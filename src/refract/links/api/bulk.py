@@ -8,12 +8,11 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.dependencies import WriteCaller
 from refract.links import service
-from refract.links.dependencies import GUARDED
 from refract.links.schemas import BulkCreate, BulkResult, BulkRow, BulkRowError, LinkCreate
 from refract.links.service import CreatedLink, NewLink
-from refract.web.dependencies import IdempotencyKeyHeader, Rt, api_router
+from refract.web.dependencies import Rt, api_router
 from refract.web.problems import ValidationFailed, list_field_errors
-from refract.web.routing import large_body
+from refract.web.routing import large_body, large_response
 
 router = api_router("/links", "links")
 BulkOutcome = CreatedLink | RefractError
@@ -27,14 +26,10 @@ class _DryRunRollback(Exception):
         self.result = result
 
 
-@router.post("/bulk", responses=GUARDED)
+@router.post("/bulk")
 @large_body
-async def create_links(
-    body: BulkCreate,
-    actor: WriteCaller,
-    rt: Rt,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> BulkResult:
+@large_response
+async def create_links(body: BulkCreate, actor: WriteCaller, rt: Rt) -> BulkResult:
     """Create up to 1,000 links. One row that fails takes nothing from the others; a dry run says what would happen."""
     if body.dry_run:
         async with rt.db.write() as session:

@@ -3,22 +3,22 @@
 from fastapi import Response
 
 from refract.core.errors import InvalidStateTransition
-from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.links import queries, service
-from refract.links.dependencies import ASKING, GUARDED, ON_A_LINK, shown, who
-from refract.links.errors import InvitationNotFound, LinkNotFound, OwnerExists
+from refract.links.dependencies import shown, who
+from refract.links.errors import InvitationNotFound, LinkNotFound, NotYours
 from refract.links.schemas import InvitationList, InvitationPage, LinkOut
-from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IdempotencyKeyHeader, LimitParam, Rt, api_router
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.problems import problems
 
 my_router = api_router("/me/invitations", "me")
 link_router = api_router("/links/{link_id}/invitations", "links")
 
 
-@my_router.get("", responses=problems(*ASKING, InvalidCursor))
+@my_router.get("")
 async def list_my_invitations(
     actor: ReadCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None
 ) -> InvitationPage:
@@ -30,22 +30,22 @@ async def list_my_invitations(
     return InvitationPage(items=items, next_cursor=page.next_cursor)
 
 
-@my_router.post("/{invitation_id}/accept", responses=GUARDED | problems(InvitationNotFound, OwnerExists, InvalidStateTransition))
-async def accept_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt, idempotency_key: IdempotencyKeyHeader = None) -> LinkOut:  # noqa: ARG001 - read by the route class
+@my_router.post("/{invitation_id}/accept", responses=problems(InvitationNotFound, InvalidStateTransition))
+async def accept_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> LinkOut:
     """Become an owner of the link, or its primary owner."""
     async with rt.db.write() as session:
         return await shown(rt, await service.accept_invitation(session, actor.user.id, invitation_id, rt.clock.now()))
 
 
-@my_router.post("/{invitation_id}/decline", status_code=204, responses=GUARDED | problems(InvitationNotFound))
-async def decline_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt, idempotency_key: IdempotencyKeyHeader = None) -> Response:  # noqa: ARG001 - read by the route class
+@my_router.post("/{invitation_id}/decline", status_code=204, responses=problems(InvitationNotFound))
+async def decline_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Say no. Whoever made the invitation sees that it is gone."""
     async with rt.db.write() as session:
         await service.decline_invitation(session, actor.user.id, invitation_id, rt.clock.now())
     return Response(status_code=204)
 
 
-@link_router.get("", responses=ON_A_LINK)
+@link_router.get("", responses=problems(LinkNotFound, NotYours))
 async def list_invitations(link_id: Id, actor: ReadCaller, rt: Rt) -> InvitationList:
     """Who was invited to own a link and has not answered yet."""
     async with rt.db.read() as session:
@@ -54,7 +54,7 @@ async def list_invitations(link_id: Id, actor: ReadCaller, rt: Rt) -> Invitation
     return InvitationList(items=[facts.to_schema(rt.settings.public_url, managing=True) for facts in found])
 
 
-@link_router.delete("/{invitation_id}", status_code=204, responses=ON_A_LINK | problems(InvitationNotFound, LinkNotFound))
+@link_router.delete("/{invitation_id}", status_code=204, responses=problems(LinkNotFound, NotYours, InvitationNotFound))
 async def withdraw_invitation(link_id: Id, invitation_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Take an invitation back."""
     async with rt.db.write() as session:

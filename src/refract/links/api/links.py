@@ -4,24 +4,15 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from refract.core.errors import InvalidStateTransition, NothingToUndo, Stale
-from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.errors import InvalidStateTransition, NothingToUndo
+from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id, Timestamp
 from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AdministratorsOnly
 from refract.links import queries, service
-from refract.links.dependencies import ASKING, GUARDED, ON_A_LINK, Space, shown, who
-from refract.links.errors import (
-    LinkNotFound,
-    NotYours,
-    OnlyAdministrators,
-    PastExpiry,
-    RenewalNeeded,
-    SortUnavailable,
-    TooManyNames,
-    TooManyTags,
-)
+from refract.links.dependencies import Space, shown, who
+from refract.links.errors import LinkNotFound, NotYours, OnlyAdministrators, PastExpiry, RenewalNeeded, SortUnavailable, TooManyTags
 from refract.links.models import LinkState, Visibility
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
@@ -29,18 +20,7 @@ from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkCreate, LinkOut, LinkPatch, LinkRenewal, LinksPage
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.tags.errors import InvalidTag
-from refract.web.dependencies import (
-    DEFAULT_PAGE_SIZE,
-    BadEtag,
-    CursorParam,
-    IdempotencyKeyHeader,
-    IfMatchHeader,
-    LimitParam,
-    Rt,
-    api_router,
-    make_etag,
-    parse_if_match,
-)
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IfMatchHeader, LimitParam, Rt, api_router, make_etag, parse_if_match
 from refract.web.problems import problems
 
 router = api_router("/links", "links")
@@ -50,16 +30,10 @@ _BAD_LINK = (InvalidUrl, LinkLoop, BlockedDestination, MaliciousUrl, PastExpiry,
 @router.post(
     "",
     status_code=201,
-    responses=problems(*ASKING, *_BAD_LINK, TooManyNames, InvalidSlug, SlugReserved, SlugTaken)
+    responses=problems(*_BAD_LINK, InvalidSlug, SlugReserved, SlugTaken)
     | {200: {"model": LinkOut, "description": "There was one already (`find_if_exists`)."}},
 )
-async def create_link(
-    new: LinkCreate,
-    actor: WriteCaller,
-    rt: Rt,
-    response: Response,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> LinkOut:
+async def create_link(new: LinkCreate, actor: WriteCaller, rt: Rt, response: Response) -> LinkOut:
     """Create a short link."""
     checked = await service.check_link(rt, new)
     async with rt.db.write() as session:
@@ -71,7 +45,7 @@ async def create_link(
     return out
 
 
-@router.get("", responses=problems(*ASKING, AdministratorsOnly, InvalidCursor, SortUnavailable))
+@router.get("", responses=problems(AdministratorsOnly, SortUnavailable))
 async def list_links(
     actor: ReadCaller,
     rt: Rt,
@@ -102,7 +76,7 @@ async def list_links(
     return LinksPage(items=items, next_cursor=page.next_cursor)
 
 
-@router.get("/{link_id}", responses=GUARDED | problems(LinkNotFound))
+@router.get("/{link_id}", responses=problems(LinkNotFound))
 async def read_link(link_id: Id, actor: ReadCaller, rt: Rt, response: Response) -> LinkOut:
     """One link."""
     async with rt.db.read() as session:
@@ -115,7 +89,7 @@ async def read_link(link_id: Id, actor: ReadCaller, rt: Rt, response: Response) 
     return out
 
 
-@router.patch("/{link_id}", responses=problems(*ASKING, *_BAD_LINK, LinkNotFound, NotYours, Stale, BadEtag, InvalidStateTransition))
+@router.patch("/{link_id}", responses=problems(*_BAD_LINK, LinkNotFound, NotYours, InvalidStateTransition))
 async def change_link(
     link_id: Id, changes: LinkPatch, actor: WriteCaller, rt: Rt, space: Space, response: Response, if_match: IfMatchHeader = None
 ) -> LinkOut:
@@ -128,7 +102,7 @@ async def change_link(
     return out
 
 
-@router.delete("/{link_id}", status_code=204, responses=ON_A_LINK | problems(Stale, BadEtag))
+@router.delete("/{link_id}", status_code=204, responses=problems(LinkNotFound, NotYours))
 async def delete_link(link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None) -> Response:
     """Delete a link: it answers 410, its history and names stay, and it can be undone within 24 hours."""
     async with rt.db.write() as session:
@@ -139,17 +113,11 @@ async def delete_link(link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatch
 # Disable, enable, renew, undo.
 
 lifecycle_router = api_router("/links/{link_id}", "links")
-_LIFE = (*ASKING, LinkNotFound, NotYours, Stale, BadEtag, InvalidStateTransition)
+_LIFE = (LinkNotFound, NotYours, InvalidStateTransition)
 
 
 @lifecycle_router.post("/disable", responses=problems(*_LIFE))
-async def disable_link(
-    link_id: Id,
-    actor: WriteCaller,
-    rt: Rt,
-    if_match: IfMatchHeader = None,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route
-) -> LinkOut:
+async def disable_link(link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None) -> LinkOut:
     """Stop a link: it answers 410 everywhere within a second."""
     async with rt.db.write() as session:
         held = await service.disable_link(session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match))
@@ -157,13 +125,7 @@ async def disable_link(
 
 
 @lifecycle_router.post("/enable", responses=problems(*_LIFE, OnlyAdministrators, RenewalNeeded))
-async def enable_link(
-    link_id: Id,
-    actor: WriteCaller,
-    rt: Rt,
-    if_match: IfMatchHeader = None,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route
-) -> LinkOut:
+async def enable_link(link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None) -> LinkOut:
     """Let a disabled link redirect again. What an administrator disabled, only an administrator enables."""
     async with rt.db.write() as session:
         held = await service.enable_link(session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match))
@@ -172,12 +134,7 @@ async def enable_link(
 
 @lifecycle_router.post("/renew", responses=problems(*_LIFE, PastExpiry))
 async def renew_link(
-    link_id: Id,
-    actor: WriteCaller,
-    rt: Rt,
-    renewal: LinkRenewal | None = None,
-    if_match: IfMatchHeader = None,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
+    link_id: Id, actor: WriteCaller, rt: Rt, renewal: LinkRenewal | None = None, if_match: IfMatchHeader = None
 ) -> LinkOut:
     """Give a link a new expiry, or none."""
     until = renewal.expires_at if renewal else None
@@ -186,8 +143,8 @@ async def renew_link(
         return await shown(rt, held)
 
 
-@lifecycle_router.post("/undo", responses=problems(*_LIFE, NothingToUndo, OnlyAdministrators))
-async def undo(link_id: Id, actor: WriteCaller, rt: Rt, space: Space, idempotency_key: IdempotencyKeyHeader = None) -> LinkOut:  # noqa: ARG001 - read by the route class
+@lifecycle_router.post("/undo", responses=problems(LinkNotFound, NotYours, NothingToUndo, OnlyAdministrators))
+async def undo(link_id: Id, actor: WriteCaller, rt: Rt, space: Space) -> LinkOut:
     """Take back the latest delete, disable or edit, within 24 hours."""
     async with rt.db.write() as session:
         held = await service.undo_link(session, space, who(actor), link_id)

@@ -4,20 +4,19 @@ from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
 
-from refract.core.errors import InvalidStateTransition, Stale
+from refract.core.errors import InvalidStateTransition
 from refract.core.schemas import Id
 from refract.identity.dependencies import OptionalReadCaller, WriteCaller
-from refract.limits.errors import RateLimited
 from refract.limits.service import MissLimit
 from refract.links import service
-from refract.links.dependencies import ASKING, Space, shown, who
+from refract.links.dependencies import Space, shown, who
 from refract.links.errors import LinkNotFound, NameNotFound, NotYours, TooManyNames
 from refract.links.schemas import LinkOut
 from refract.names import service as names
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.names.models import NameTarget
 from refract.names.schemas import NameAvailability, NameIn
-from refract.web.dependencies import BadEtag, IdempotencyKeyHeader, IfMatchHeader, Rt, api_router, parse_if_match
+from refract.web.dependencies import IfMatchHeader, Rt, api_router, parse_if_match
 from refract.web.networks import client_network
 from refract.web.problems import problems
 
@@ -28,26 +27,16 @@ availability_router = api_router("/names", "names")
 @router.post(
     "",
     status_code=201,
-    responses=problems(
-        *ASKING, LinkNotFound, NotYours, Stale, BadEtag, InvalidStateTransition, InvalidSlug, SlugReserved, SlugTaken, TooManyNames
-    ),
+    responses=problems(LinkNotFound, NotYours, InvalidStateTransition, InvalidSlug, SlugReserved, SlugTaken, TooManyNames),
 )
-async def add_name(
-    link_id: Id,
-    body: NameIn,
-    actor: WriteCaller,
-    rt: Rt,
-    space: Space,
-    if_match: IfMatchHeader = None,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> LinkOut:
+async def add_name(link_id: Id, body: NameIn, actor: WriteCaller, rt: Rt, space: Space, if_match: IfMatchHeader = None) -> LinkOut:
     """Give a link one more name."""
     async with rt.db.write() as session:
         held = await service.add_name(session, space, who(actor), link_id, body.name, version=parse_if_match(if_match))
         return await shown(rt, held)
 
 
-@router.delete("/{name}", status_code=204, responses=problems(*ASKING, LinkNotFound, NameNotFound, NotYours, Stale, BadEtag))
+@router.delete("/{name}", status_code=204, responses=problems(LinkNotFound, NameNotFound, NotYours))
 async def release_name(link_id: Id, name: str, actor: WriteCaller, rt: Rt, space: Space, if_match: IfMatchHeader = None) -> Response:
     """Give a name back, so that anybody may take it."""
     async with rt.db.write() as session:
@@ -55,7 +44,7 @@ async def release_name(link_id: Id, name: str, actor: WriteCaller, rt: Rt, space
     return Response(status_code=204)
 
 
-@availability_router.get("/{name}", responses=problems(RateLimited, *ASKING[5:]))
+@availability_router.get("/{name}")
 async def name_availability(
     name: Annotated[str, Path(max_length=200)],
     request: Request,

@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import Path, Response
 
 from refract.core.errors import InvalidStateTransition
-from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import EmailAmbiguous, UserNotFound
 from refract.links import queries, service
-from refract.links.dependencies import ASKING, ON_A_LINK, Space, offer, shown, who
+from refract.links.dependencies import Space, offer, shown, who
 from refract.links.errors import (
     LinkNotFound,
     NotYours,
@@ -24,7 +24,7 @@ from refract.links.errors import (
     VersionNotFound,
 )
 from refract.links.models import InvitedRole
-from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
+from refract.links.safety.errors import BlockedDestination, LinkLoop, MaliciousUrl
 from refract.links.safety.service import check_destination
 from refract.links.schemas import (
     InvitationCreated,
@@ -37,16 +37,16 @@ from refract.links.schemas import (
     VersionOut,
     VersionPage,
 )
-from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IdempotencyKeyHeader, LimitParam, Rt, api_router
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.problems import problems
 
 router = api_router("/links/{link_id}", "links")
-_PEOPLE = (*ASKING, LinkNotFound, NotYours, UserNotFound, EmailAmbiguous, OwnerExists, InvalidStateTransition)
+_PEOPLE = (LinkNotFound, NotYours, UserNotFound, EmailAmbiguous, OwnerExists, InvalidStateTransition)
 _OFFERED = problems(*_PEOPLE, TooManyInvitations)
 _DONE = {"model": LinkOut, "description": "An administrator assigned it: nobody had to be asked."}
 
 
-@router.get("/owners", responses=ON_A_LINK)
+@router.get("/owners", responses=problems(LinkNotFound))
 async def list_owners(link_id: Id, actor: ReadCaller, rt: Rt) -> OwnerList:
     """Who owns a link, the primary owner first."""
     async with rt.db.read() as session:
@@ -68,21 +68,14 @@ async def list_owners(link_id: Id, actor: ReadCaller, rt: Rt) -> OwnerList:
 
 
 @router.post("/owners", status_code=202, responses=_OFFERED | {201: _DONE})
-async def add_owner(
-    link_id: Id,
-    person: PersonIn,
-    actor: WriteCaller,
-    rt: Rt,
-    response: Response,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> InvitationCreated | LinkOut:
+async def add_owner(link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt, response: Response) -> InvitationCreated | LinkOut:
     """Invite somebody to own the link too. What an administrator does to somebody else's link needs no acceptance."""
     offered = await offer(rt, actor, link_id, person.email, InvitedRole.OWNER)
     response.status_code = 202 if isinstance(offered, InvitationCreated) else 201
     return offered
 
 
-@router.delete("/owners/{user_id}", status_code=204, responses=ON_A_LINK | problems(OwnerNotFound, LinkNotFound, PrimaryOwnerProtected))
+@router.delete("/owners/{user_id}", status_code=204, responses=problems(LinkNotFound, NotYours, OwnerNotFound, PrimaryOwnerProtected))
 async def remove_owner(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Take the link from a co-owner, or step down oneself."""
     async with rt.db.write() as session:
@@ -91,21 +84,14 @@ async def remove_owner(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> 
 
 
 @router.post("/transfer", status_code=202, responses=_OFFERED | {200: _DONE})
-async def transfer_link(
-    link_id: Id,
-    person: PersonIn,
-    actor: WriteCaller,
-    rt: Rt,
-    response: Response,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> InvitationCreated | LinkOut:
+async def transfer_link(link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt, response: Response) -> InvitationCreated | LinkOut:
     """Invite somebody to become the primary owner. Only the primary owner and administrators can; the latter need no acceptance."""
     offered = await offer(rt, actor, link_id, person.email, InvitedRole.PRIMARY)
     response.status_code = 202 if isinstance(offered, InvitationCreated) else 200
     return offered
 
 
-@router.get("/shares", responses=ON_A_LINK)
+@router.get("/shares", responses=problems(LinkNotFound, NotYours))
 async def list_shares(link_id: Id, actor: ReadCaller, rt: Rt) -> ShareList:
     """Who may look at a link and its figures."""
     async with rt.db.read() as session:
@@ -117,13 +103,7 @@ async def list_shares(link_id: Id, actor: ReadCaller, rt: Rt) -> ShareList:
 
 
 @router.post("/shares", status_code=201, responses=problems(*_PEOPLE, ShareExists))
-async def share_link(
-    link_id: Id,
-    person: PersonIn,
-    actor: WriteCaller,
-    rt: Rt,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route
-) -> LinkShareOut:
+async def share_link(link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt) -> LinkShareOut:
     """Let somebody look at the link and its figures."""
     await rt.singleton(service.AddressLimit).charge_caller(who(actor))
     async with rt.db.write() as session:
@@ -131,7 +111,7 @@ async def share_link(
         return LinkShareOut(user_id=user.id, name=user.public_name, email=user.email, added_at=held.now)
 
 
-@router.delete("/shares/{user_id}", status_code=204, responses=ON_A_LINK | problems(ShareNotFound, LinkNotFound))
+@router.delete("/shares/{user_id}", status_code=204, responses=problems(LinkNotFound, NotYours, ShareNotFound))
 async def unshare_link(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Stop sharing a link with somebody, or leave what was shared with you."""
     async with rt.db.write() as session:
@@ -139,7 +119,7 @@ async def unshare_link(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> 
     return Response(status_code=204)
 
 
-@router.get("/history", responses=problems(*ASKING, LinkNotFound, NotYours, InvalidCursor))
+@router.get("/history", responses=problems(LinkNotFound, NotYours))
 async def read_history(
     link_id: Id, actor: ReadCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None
 ) -> VersionPage:
@@ -155,17 +135,10 @@ async def read_history(
 
 @router.post(
     "/history/{version}/revert",
-    responses=problems(
-        *ASKING, LinkNotFound, NotYours, VersionNotFound, InvalidStateTransition, InvalidUrl, LinkLoop, BlockedDestination, MaliciousUrl
-    ),
+    responses=problems(LinkNotFound, NotYours, VersionNotFound, InvalidStateTransition, LinkLoop, BlockedDestination, MaliciousUrl),
 )
 async def revert_link(
-    link_id: Id,
-    version: Annotated[int, Path(ge=1, le=2_147_483_647)],
-    actor: WriteCaller,
-    rt: Rt,
-    space: Space,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
+    link_id: Id, version: Annotated[int, Path(ge=1, le=2_147_483_647)], actor: WriteCaller, rt: Rt, space: Space
 ) -> LinkOut:
     """Give a link the fields of an earlier version again."""
     async with rt.db.read() as session:

@@ -60,16 +60,22 @@ _OWN_COLUMNS = frozenset(
 )
 _IGNORED_COLUMNS = frozenset({"code", "short_url", "created_at", "updated_at", "owners", "clicks", "bot_clicks", "total_clicks",
                           "last_clicked_at", "flagged", "flag_reason", "version"})  # fmt: skip
-"""Columns of our own files that are not imported: they follow from others, or belong to the installation they come from."""
+"""Columns of our own files that are not imported: they follow from others, or belong elsewhere."""
 
 
 def open_link_file(stream: BinaryIO, now: datetime, kind: LinkFileFormat = LinkFileFormat.AUTO, encoding: str | None = None) -> "LinkRows":
-    """Return the rows of a file, read as they are iterated. Iterating raises `UnreadableFile` if its format is unknown."""
+    """Return the rows of a file, read as they are iterated.
+
+    Iterating raises `UnreadableFile` if its format is unknown.
+    """
     return LinkRows(TextSource(stream, encoding), now, kind)
 
 
 class LinkRows(RowReader[Candidate]):
-    """The rows of a file of links. `kind` becomes the format it turned out to have, `unread` its columns that mean nothing here."""
+    """The rows of a file of links.
+
+    `kind` becomes the format it turned out to have, `unread` its columns that mean nothing here.
+    """
 
     noun = "link"
     holders = frozenset({"links", "data", "items", "shortUrls", "short_urls"})

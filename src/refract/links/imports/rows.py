@@ -40,7 +40,7 @@ LinkRow = Candidate | UnreadableRow
 
 @dataclass(slots=True)
 class LinkFields:
-    """The fields of one record on their way to a candidate, with remarks about what was left behind."""
+    """The fields of one record on their way to a candidate, with remarks about the rest."""
 
     given: dict[str, Any] = field(default_factory=dict)
     number: int | None = None

@@ -5,19 +5,11 @@ from fastapi import Response
 from refract.core.schemas import Id
 from refract.links.dependencies import Space
 from refract.lists import addresses, service
-from refract.lists.dependencies import (
-    ASKING,
-    BAD_ADDRESS,
-    add_entry_batch,
-    add_single_entry,
-    build_entry_out,
-    build_list_out,
-    check_address,
-)
+from refract.lists.dependencies import BAD_ADDRESS, add_entry_batch, add_single_entry, build_entry_out, build_list_out, check_address
 from refract.lists.draft_owners import WriteListClient
 from refract.lists.errors import EntryNotFound, ListImmutable, ListNotFound, OrderMismatch, TooManyEntries
 from refract.lists.schemas import EntriesCreate, EntriesResult, EntryOrder, EntryOut, EntryPatch, ListOut
-from refract.web.dependencies import IdempotencyKeyHeader, Rt, api_router
+from refract.web.dependencies import Rt, api_router
 from refract.web.problems import problems
 from refract.web.routing import large_body
 
@@ -27,7 +19,7 @@ router = api_router("/lists/{list_id}", "lists")
 @router.post(
     "/entries",
     status_code=201,
-    responses=problems(*ASKING, *BAD_ADDRESS, ListNotFound, ListImmutable, TooManyEntries)
+    responses=problems(*BAD_ADDRESS, ListNotFound, ListImmutable, TooManyEntries)
     | {200: {"model": EntriesResult, "description": "A result for each of `urls`."}},
 )
 @large_body
@@ -38,7 +30,6 @@ async def add_entries(
     rt: Rt,
     space: Space,
     response: Response,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
 ) -> EntryOut | EntriesResult:
     """Add one address (`url`), or many (`urls`), each with a result of its own. Title and description follow by themselves."""
     async with rt.db.read() as reading:
@@ -54,7 +45,7 @@ async def add_entries(
     return results
 
 
-@router.patch("/entries/{entry_id}", responses=problems(*ASKING, ListNotFound, EntryNotFound, ListImmutable))
+@router.patch("/entries/{entry_id}", responses=problems(ListNotFound, EntryNotFound, ListImmutable))
 async def change_entry(list_id: Id, entry_id: Id, changes: EntryPatch, client: WriteListClient, rt: Rt) -> EntryOut:
     """Change an entry's title or description. What a person writes is never overwritten by what we fetch."""
     async with rt.db.write() as session:
@@ -62,7 +53,7 @@ async def change_entry(list_id: Id, entry_id: Id, changes: EntryPatch, client: W
         return await build_entry_out(session, rt, entry)
 
 
-@router.delete("/entries/{entry_id}", status_code=204, responses=problems(*ASKING, ListNotFound, EntryNotFound, ListImmutable))
+@router.delete("/entries/{entry_id}", status_code=204, responses=problems(ListNotFound, EntryNotFound, ListImmutable))
 async def remove_entry(list_id: Id, entry_id: Id, client: WriteListClient, rt: Rt) -> Response:
     """Take an entry out; those behind it move up."""
     async with rt.db.write() as session:
@@ -70,7 +61,7 @@ async def remove_entry(list_id: Id, entry_id: Id, client: WriteListClient, rt: R
     return Response(status_code=204)
 
 
-@router.put("/order", responses=problems(*ASKING, ListNotFound, ListImmutable, OrderMismatch))
+@router.put("/order", responses=problems(ListNotFound, ListImmutable, OrderMismatch))
 async def reorder(list_id: Id, order: EntryOrder, client: WriteListClient, rt: Rt) -> ListOut:
     """Put the entries into a new order, which names each of them exactly once."""
     async with rt.db.write() as session:

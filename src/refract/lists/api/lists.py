@@ -4,25 +4,15 @@ from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
 
-from refract.core.errors import NothingToUndo, Unavailable
-from refract.core.pagination import CursorCodec, InvalidCursor
+from refract.core.errors import NothingToUndo
+from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity.dependencies import WriteCaller
-from refract.identity.errors import SignInNeeded
 from refract.limits.errors import RateLimited
 from refract.limits.service import MissLimit
 from refract.links.dependencies import Space
 from refract.lists import queries, service
-from refract.lists.dependencies import (
-    ASKING,
-    ON_A_LIST,
-    begin_edition,
-    build_list_out,
-    choose_name,
-    publish_draft,
-    resolve_list_entries,
-    start_list,
-)
+from refract.lists.dependencies import begin_edition, build_list_out, choose_name, publish_draft, resolve_list_entries, start_list
 from refract.lists.draft_owners import ReadListClient, WriteListClient, set_creator_cookie
 from refract.lists.errors import (
     ListImmutable,
@@ -41,23 +31,17 @@ from refract.lists.presentation import build_public_list, build_summary
 from refract.lists.public_pages import robots_headers
 from refract.lists.schemas import ClaimResult, ListCreate, ListOut, ListPatch, ListsPage, PublicList, PublishIn, SlugIn
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
-from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IdempotencyKeyHeader, LimitParam, Rt, api_router
+from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.networks import client_network
-from refract.web.problems import ValidationFailed, problems
+from refract.web.problems import problems
+from refract.web.routing import large_response
 
 router = api_router("/lists", "lists")
 _BAD_SLUG = (InvalidSlug, SlugReserved, SlugTaken, NamesNeedAccount, SensitiveName)
 
 
-@router.post("", status_code=201, responses=problems(*ASKING))
-async def create_list(
-    client: WriteListClient,
-    rt: Rt,
-    space: Space,
-    response: Response,
-    new: ListCreate | None = None,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ListOut:
+@router.post("", status_code=201)
+async def create_list(client: WriteListClient, rt: Rt, space: Space, response: Response, new: ListCreate | None = None) -> ListOut:
     """Start a list. Where people without an account may, they get a cookie, and only that cookie opens the draft again."""
     async with rt.db.write() as session:
         found = await start_list(session, rt, space, client, new or ListCreate())
@@ -67,7 +51,7 @@ async def create_list(
     return out
 
 
-@router.get("", responses=problems(*ASKING, InvalidCursor))
+@router.get("")
 async def list_lists(
     client: ReadListClient,
     rt: Rt,
@@ -83,13 +67,8 @@ async def list_lists(
     return ListsPage(items=items, next_cursor=page.next_cursor)
 
 
-@router.post("/claim", responses=problems(*ASKING, SignInNeeded))
-async def claim_lists(
-    actor: WriteCaller,
-    client: WriteListClient,
-    rt: Rt,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ClaimResult:
+@router.post("/claim")
+async def claim_lists(actor: WriteCaller, client: WriteListClient, rt: Rt) -> ClaimResult:
     """Make the lists of this browser's creator cookie mine. Afterwards the cookie alone opens none of them."""
     async with rt.db.write() as session:
         creator = client.caller.creator
@@ -97,14 +76,14 @@ async def claim_lists(
         return ClaimResult(claimed=len(ids), list_ids=ids)
 
 
-@router.get("/{list_id}", responses=ON_A_LIST)
+@router.get("/{list_id}", responses=problems(ListNotFound))
 async def read_list(list_id: Id, client: ReadListClient, rt: Rt) -> ListOut:
     """One of my lists, with its entries."""
     async with rt.db.read() as session:
         return await build_list_out(session, rt, client, list_id)
 
 
-@router.patch("/{list_id}", responses=problems(*ASKING, ListNotFound, ListImmutable))
+@router.patch("/{list_id}", responses=problems(ListNotFound, ListImmutable))
 async def change_list(list_id: Id, changes: ListPatch, client: WriteListClient, rt: Rt) -> ListOut:
     """Change a draft's title and description."""
     async with rt.db.write() as session:
@@ -112,7 +91,7 @@ async def change_list(list_id: Id, changes: ListPatch, client: WriteListClient, 
         return await build_list_out(session, rt, client, list_id)
 
 
-@router.delete("/{list_id}", status_code=204, responses=ON_A_LIST)
+@router.delete("/{list_id}", status_code=204, responses=problems(ListNotFound))
 async def delete_list(list_id: Id, client: WriteListClient, rt: Rt) -> Response:
     """Delete a list, draft or published. Its name is kept for 24 hours, in which the deletion can be undone."""
     async with rt.db.write() as session:
@@ -120,43 +99,26 @@ async def delete_list(list_id: Id, client: WriteListClient, rt: Rt) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/{list_id}/undo", responses=problems(*ASKING, ListNotFound, NothingToUndo, RemovedByAdministrator, SlugTaken))
-async def undo_list_deletion(
-    list_id: Id,
-    client: WriteListClient,
-    rt: Rt,
-    space: Space,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ListOut:
+@router.post("/{list_id}/undo", responses=problems(ListNotFound, NothingToUndo, RemovedByAdministrator, SlugTaken))
+@large_response
+async def undo_list_deletion(list_id: Id, client: WriteListClient, rt: Rt, space: Space) -> ListOut:
     """Bring back a list deleted in the last 24 hours."""
     async with rt.db.write() as session:
         await service.undo_delete(session, space, client.caller, list_id)
         return await build_list_out(session, rt, client, list_id)
 
 
-@router.post("/{list_id}/release", status_code=204, responses=problems(*ASKING, ListNotFound, NothingToUndo, RemovedByAdministrator))
-async def release_list_name(
-    list_id: Id,
-    client: WriteListClient,
-    rt: Rt,
-    space: Space,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> Response:
+@router.post("/{list_id}/release", status_code=204, responses=problems(ListNotFound, NothingToUndo, RemovedByAdministrator))
+async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space: Space) -> Response:
     """Free the name of a deleted list now, instead of 24 hours after it was deleted."""
     async with rt.db.write() as session:
         await service.release_name(session, space, client.caller, list_id)
     return Response(status_code=204)
 
 
-@router.post("/{list_id}/slug", responses=problems(*ASKING, *_BAD_SLUG, ListNotFound, ListImmutable, SlugSettled))
-async def wish_slug(
-    list_id: Id,
-    body: SlugIn,
-    client: WriteListClient,
-    rt: Rt,
-    space: Space,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ListOut:
+@router.post("/{list_id}/slug", responses=problems(*_BAD_SLUG, ListNotFound, ListImmutable, SlugSettled))
+@large_response
+async def wish_slug(list_id: Id, body: SlugIn, client: WriteListClient, rt: Rt, space: Space) -> ListOut:
     """Note the name a draft shall have. It is taken by publishing, and until then anybody may be faster."""
     async with rt.db.write() as session:
         await choose_name(session, rt, space, client, list_id, body.slug)
@@ -165,16 +127,10 @@ async def wish_slug(
 
 @router.post(
     "/{list_id}/publish",
-    responses=problems(*ASKING, *_BAD_SLUG, NoEntries, ListNotFound, ListImmutable, SlugSettled, PublishingNeedsAccount),
+    responses=problems(*_BAD_SLUG, NoEntries, ListNotFound, ListImmutable, SlugSettled, PublishingNeedsAccount),
 )
-async def publish_list(
-    list_id: Id,
-    client: WriteListClient,
-    rt: Rt,
-    space: Space,
-    body: PublishIn | None = None,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ListOut:
+@large_response
+async def publish_list(list_id: Id, client: WriteListClient, rt: Rt, space: Space, body: PublishIn | None = None) -> ListOut:
     """Publish a draft under its name, or a made-up one. There is no way back: afterwards it can only be followed up or deleted."""
     async with rt.db.write() as session:
         if body is not None and body.slug is not None:
@@ -186,16 +142,10 @@ async def publish_list(
 @router.post(
     "/{list_id}/editions",
     status_code=201,
-    responses=problems(*ASKING, ListNotFound, NotPublished) | {200: {"model": ListOut, "description": "It was begun already."}},
+    responses=problems(ListNotFound, NotPublished) | {200: {"model": ListOut, "description": "It was begun already."}},
 )
-async def new_edition(
-    list_id: Id,
-    client: WriteListClient,
-    rt: Rt,
-    space: Space,
-    response: Response,
-    idempotency_key: IdempotencyKeyHeader = None,  # noqa: ARG001 - read by the route class
-) -> ListOut:
+@large_response
+async def new_edition(list_id: Id, client: WriteListClient, rt: Rt, space: Space, response: Response) -> ListOut:
     """Begin the next edition: a draft that starts as a copy and takes over the name when it is published."""
     async with rt.db.write() as session:
         draft, made = await begin_edition(session, rt, space, client, list_id)
@@ -210,7 +160,7 @@ async def new_edition(
 public_router = api_router("/public/lists", "lists")
 
 
-@public_router.get("/{slug}", responses=problems(ListNotFound, ListUnavailable, RateLimited, ValidationFailed, Unavailable))
+@public_router.get("/{slug}", responses=problems(ListNotFound, ListUnavailable, RateLimited))
 async def read_public_list(
     slug: Annotated[str, Path(max_length=200)],
     request: Request,

@@ -90,9 +90,7 @@ async def create_list(
             result = await add_entry_batch(session, rt, space, client, made.id, found)
     except (ValidationError, RefractError) as exc:
         values = {"title": title, "urls": urls}
-        return await _render_lists(
-            request, client, rt, status=get_error_status(exc), errors=get_field_errors(exc, "urls"), values=values
-        )
+        return await _render_lists(request, client, rt, status=get_error_status(exc), errors=get_field_errors(exc, "urls"), values=values)
     if result.failed:
         return await render_list(request, client, rt, made.id, status=422, **collect_rejected(typed, result))
     response = RedirectResponse(f"/app/lists/{made.id}", 303)

@@ -1,0 +1,52 @@
+"""Percentages, dates and lists as the current language writes them, by CLDR. Numbers are in `i18n`, since messages contain them.
+
+Babel is loaded by the first call: some roles never show a page, and the others load it in a thread (`Pages.compile_all`).
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, tzinfo
+
+from refract.web.i18n import current_locale, load_cldr
+
+
+def format_percent(share: float) -> str:
+    """0.45 → 45% (English), 45 % (German)."""
+    from babel.numbers import format_percent as by_cldr  # noqa: PLC0415 - see above
+
+    return by_cldr(share, locale=load_cldr(current_locale().folder))
+
+
+def format_date(at: date | datetime, zone: tzinfo = UTC) -> str:
+    """Aug 20, 2026 · 20.08.2026 · 2026年8月20日."""
+    from babel.dates import format_date as by_cldr  # noqa: PLC0415 - see above
+
+    return by_cldr(at.astimezone(zone) if isinstance(at, datetime) else at, "medium", locale=load_cldr(current_locale().folder))
+
+
+def format_time(at: time) -> str:
+    """3:00 PM · 15:00."""
+    from babel.dates import format_time as by_cldr  # noqa: PLC0415 - see above
+
+    return by_cldr(at, "short", locale=load_cldr(current_locale().folder))
+
+
+def format_datetime(at: datetime, zone: tzinfo = UTC) -> str:
+    """A date with the time of day, to the minute. In UTC it says so."""
+    local = at.astimezone(zone)
+    pattern = load_cldr(current_locale().folder).datetime_formats["medium"]
+    together = str(pattern).format(format_time(local.time()), format_date(local, zone))
+    return f"{together} UTC" if zone is UTC else together
+
+
+def format_relative(at: datetime, now: datetime) -> str:
+    """2 min. ago · in 3 days."""
+    from babel.dates import format_timedelta as by_cldr  # noqa: PLC0415 - see above
+
+    return by_cldr(at - now, add_direction=True, format="short", locale=load_cldr(current_locale().folder))
+
+
+def format_list(items: Sequence[str]) -> str:
+    """a, b, and c."""
+    from babel.lists import format_list as by_cldr  # noqa: PLC0415 - see above
+
+    return by_cldr(items, locale=load_cldr(current_locale().folder))

@@ -1,0 +1,195 @@
+"""Interface languages: which one a request gets, and the words in it.
+
+English source strings are the message ids, so English needs no catalogue. `gettext` and its kin read the language of the current
+request; pages are written in it, the API and the command line stay English. Placeholders are written `{name}` everywhere.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from gettext import NullTranslations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from refract.core.errors import RefractError
+
+if TYPE_CHECKING:
+    from babel import Locale as CldrLocale
+
+LOCALES: Final = Path(__file__).parents[1] / "locales"
+MAX_ACCEPT_LANGUAGE: Final = 200
+"""Characters of an Accept-Language header that are read."""
+LanguageTag = Literal["en", "de", "zh-Hans"]
+
+
+@dataclass(frozen=True)
+class Locale:
+    """A language that pages are written in."""
+
+    tag: str
+    """As browsers know it (BCP 47): `zh-Hans`."""
+    name: str
+    """What its speakers call it."""
+    direction: Literal["ltr", "rtl"] = "ltr"
+
+    @property
+    def folder(self) -> str:
+        """Its name for CLDR and on the disk: `zh_Hans`."""
+        return self.tag.replace("-", "_")
+
+    @cached_property
+    def translations(self) -> NullTranslations:
+        """The catalogue, read when it is first needed."""
+        return NullTranslations()
+
+    @cached_property
+    def javascript(self) -> dict[str, Any]:
+        """The part of the catalogue that scripts use, as i18n.js wants it. Empty for English."""
+        return {}
+
+
+class TranslatedLocale(Locale):
+    """A language with a catalogue."""
+
+    @cached_property
+    def translations(self) -> NullTranslations:
+        from refract.web.catalogues import read_translations  # noqa: PLC0415 - loads Babel, which only pages need
+
+        return read_translations(self.folder)
+
+    @cached_property
+    def javascript(self) -> dict[str, Any]:
+        from refract.web.catalogues import read_javascript_messages  # noqa: PLC0415 - the same
+
+        return read_javascript_messages(self.folder)
+
+
+ENGLISH: Final = Locale("en", "English")
+_ALL: Final = (ENGLISH, TranslatedLocale("de", "Deutsch"), TranslatedLocale("zh-Hans", "简体中文"))
+LANGUAGES: Final[dict[str, Locale]] = {locale.tag: locale for locale in _ALL}
+_BY_PRIMARY: Final = {locale.tag.partition("-")[0]: locale for locale in _ALL}
+_TRADITIONAL: Final = frozenset({"hant", "tw", "hk", "mo"})
+_current: ContextVar[Locale] = ContextVar("locale", default=ENGLISH)
+
+
+# -- which language
+
+
+@lru_cache(maxsize=512)
+def negotiate(accept_language: str) -> Locale:
+    """Return the language that an Accept-Language header likes best among ours, or English."""
+    wanted = []
+    for place, part in enumerate(accept_language[:MAX_ACCEPT_LANGUAGE].split(",")):
+        tag, _, parameters = part.partition(";")
+        quality = _parse_quality(parameters)
+        if quality > 0:
+            wanted.append((-quality, place, tag.strip().lower()))
+    matches = (_match_tag(tag) for _, _, tag in sorted(wanted))
+    return next((locale for locale in matches if locale is not None), ENGLISH)
+
+
+def _parse_quality(parameters: str) -> float:
+    name, _, value = parameters.strip().partition("=")
+    if name.strip().lower() != "q":
+        return 1.0
+    try:
+        return min(float(value), 1.0)
+    except ValueError:
+        return 0.0
+
+
+def _match_tag(tag: str) -> Locale | None:
+    primary, *subtags = tag.split("-")
+    if primary == "zh" and "hans" not in subtags and _TRADITIONAL.intersection(subtags):
+        return None  # readers of Traditional Chinese named it for a reason: their next choice may suit them better
+    return _BY_PRIMARY.get(primary)
+
+
+def choose_locale(preference: str | None, accept_language: str) -> Locale:
+    """Return the language of a page: the person's preference, then the browser's, then English."""
+    return LANGUAGES.get(preference or "") or negotiate(accept_language)
+
+
+def current_locale() -> Locale:
+    return _current.get()
+
+
+def set_locale(locale: Locale) -> None:
+    """Change the language for the rest of a `use_locale` block: a request has found out who asks."""
+    _current.set(locale)
+
+
+@contextmanager
+def use_locale(locale: Locale) -> Iterator[None]:
+    """Write everything inside the block in this language."""
+    token = _current.set(locale)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+# -- words
+
+
+@cache
+def load_cldr(folder: str) -> "CldrLocale":
+    """Return the formats of a language."""
+    from babel import Locale as CldrLocale  # noqa: PLC0415 - only pages need it
+
+    return CldrLocale.parse(folder)
+
+
+def format_number(number: float) -> str:
+    """1284 → 1,284 (English), 1.284 (German)."""
+    from babel.numbers import format_decimal  # noqa: PLC0415 - only pages need it
+
+    return format_decimal(number, locale=load_cldr(_current.get().folder))
+
+
+def gettext(message: str, /, **values: object) -> str:
+    """Return a message in the current language, with `{placeholders}` filled in. Without values, braces are plain text."""
+    translated = _current.get().translations.gettext(message)
+    return translated.format(**values) if values else translated
+
+
+def ngettext(singular: str, plural: str, n: int, /, **values: object) -> str:
+    """Return the form of a message that fits a number. `{n}` is that number, written as the language writes it."""
+    translated = _current.get().translations.ngettext(singular, plural, n)
+    return translated.format(n=format_number(n), **values)
+
+
+def pgettext(context: str, message: str, /, **values: object) -> str:
+    """Translate a message that means different things in different places. The context tells translators which."""
+    translated = _current.get().translations.pgettext(context, message)
+    return translated.format(**values) if values else translated
+
+
+def translate_error(error: RefractError) -> str:
+    """Return the sentence of an error in the current language. The error's own `message` is English, for programs and logs."""
+    return gettext(error.template).format_map(error.facts)
+
+
+def mark(message: str) -> str:
+    """Return the message unchanged, but list it for translators: it is passed to `gettext` later, from a variable."""
+    return message
+
+
+@dataclass(frozen=True)
+class LazyText:
+    """A message that becomes text when it is shown: for constants, which are made before any language is known."""
+
+    message: str
+
+    def __str__(self) -> str:
+        return gettext(self.message)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+def lazy_gettext(message: str) -> LazyText:
+    """Mark a message of a constant for translation. Shown in a template, or by `str`, it is in the language of that moment."""
+    return LazyText(message)

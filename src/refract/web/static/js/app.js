@@ -1,0 +1,278 @@
+// What every page does beyond plain forms. Modules talk by events on document:
+//   refract:shown   {within}: something was put into the page
+//   refract:row-key {key, row}: a letter was pressed on a row of a list; preventDefault() when it meant something
+//   refract:toast and refract:undo: see toast.js
+
+import { $, $$, emit, hasModifier, isTextField, onShown } from "./dom.js";
+import { csrfToken, getDocument, getText, parseHtml } from "./http.js";
+import { adoptToasts, showToast } from "./toast.js";
+
+const root = document.documentElement;
+
+// ---- theme -----------------------------------------------------------------------------------------------------------
+
+const THEMES = ["system", "light", "dark"];
+const THEME_WORDS = { system: "as the system", light: "light", dark: "dark" };
+
+const currentTheme = () => root.dataset.theme ?? "system";
+
+function setTheme(theme) {
+  if (theme === "system") delete root.dataset.theme;
+  else root.dataset.theme = theme;
+  try {
+    if (theme === "system") localStorage.removeItem("refract-theme");
+    else localStorage.setItem("refract-theme", theme);
+  } catch {
+    // Storage is refused: the theme holds for this page only.
+  }
+  showTheme();
+}
+
+function showTheme() {
+  const theme = currentTheme();
+  const label = `Colours: ${THEME_WORDS[theme]}. Change`;
+  for (const button of $$("[data-theme-switch]")) {
+    button.title = label;
+    button.setAttribute("aria-label", label);
+  }
+  for (const radio of $$("[data-theme-choice] input")) radio.checked = radio.value === theme;
+}
+
+document.addEventListener("change", (event) => {
+  if (event.target.closest("[data-theme-choice]")) setTheme(event.target.value);
+});
+
+// ---- copy ------------------------------------------------------------------------------------------------------------
+
+async function copyFrom(button) {
+  const text = button.dataset.copy;
+  try {
+    if (navigator.clipboard) await navigator.clipboard.writeText(text);
+    else copyBySelection(text);
+  } catch {
+    showToast({ message: "Your browser did not allow copying. Select the text instead.", kind: "wrong" });
+    return;
+  }
+  const label = $("[data-copy-label]", button);
+  const before = label?.textContent;
+  button.dataset.copied = "";
+  if (label) label.textContent = "Copied";
+  showToast({ message: `Copied ${text.length > 60 ? `${text.slice(0, 57)}…` : text}` });
+  setTimeout(() => {
+    delete button.dataset.copied;
+    if (label) label.textContent = before;
+  }, 2_000);
+}
+
+// Plain http on a home network has no clipboard API; the old way still works there.
+function copyBySelection(text) {
+  const area = document.createElement("textarea");
+  area.className = "unseen";
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const copied = document.execCommand("copy");
+  area.remove();
+  if (!copied) throw new Error("copy refused");
+}
+
+// ---- dialogs, menus, the drawer --------------------------------------------------------------------------------------
+
+function openDialog(id) {
+  const dialog = document.getElementById(id);
+  if (dialog && !dialog.open) dialog.showModal();
+  return Boolean(dialog);
+}
+
+function closeMenus(except = null) {
+  for (const menu of $$("details[data-dismiss][open]")) if (!menu.contains(except)) menu.open = false;
+}
+
+// The drawer shows another page's form beside the page that is open.
+async function openDrawer(link) {
+  const drawer = $("#drawer");
+  const body = $("[data-drawer-body]", drawer);
+  $("[data-drawer-title]", drawer).textContent = link.dataset.drawerTitle ?? link.title ?? "";
+  body.replaceChildren($("#skeleton")?.content.cloneNode(true) ?? "");
+  if (!drawer.open) drawer.showModal();
+  try {
+    const page = await getDocument(link.href);
+    const content = $("[data-drawer-content]", page);
+    if (!content) throw new Error("no form");
+    $("[data-drawer-title]", drawer).textContent = $("h1", page)?.textContent ?? "";
+    body.replaceChildren(document.importNode(content, true));
+    window.htmx?.process(body);
+    emit("refract:shown", { within: body });
+    $("[autofocus]", body)?.focus();
+  } catch {
+    location.assign(link.href); // the same form as a page of its own
+  }
+}
+
+const isPlainClick = (event) => !event.metaKey && !event.ctrlKey && !event.shiftKey && event.button === 0;
+
+document.addEventListener("click", (event) => {
+  const target = event.target;
+  closeMenus(target);
+  const opener = target.closest("[data-dialog-open]");
+  if (opener && openDialog(opener.dataset.dialogOpen)) {
+    event.preventDefault();
+    closeMenus();
+  }
+  const drawerLink = target.closest("a[data-drawer]");
+  if (drawerLink && $("#drawer") && isPlainClick(event)) {
+    event.preventDefault();
+    openDrawer(drawerLink);
+  }
+  if (target.closest("[data-inert]")) event.preventDefault(); // to be dragged, not pressed
+  if (target.closest("[data-drawer-close]") && $("#drawer[open]")) {
+    event.preventDefault();
+    $("#drawer").close();
+  }
+  if (target instanceof HTMLDialogElement) target.close(); // the backdrop is the dialog itself
+  const copyButton = target.closest("[data-copy]");
+  if (copyButton) copyFrom(copyButton);
+  if (target.closest("[data-theme-switch]")) setTheme(THEMES[(THEMES.indexOf(currentTheme()) + 1) % THEMES.length]);
+});
+
+// ---- keyboard --------------------------------------------------------------------------------------------------------
+
+const GO_MS = 1_500;
+let goUntil = 0; // after "g" the next key goes somewhere
+
+function moveRow(step) {
+  const rows = $$("[data-row]");
+  if (!rows.length) return false;
+  const current = rows.findIndex((row) => row.contains(document.activeElement));
+  const next = rows[Math.max(0, Math.min(rows.length - 1, current + step))];
+  $("[data-row-open]", next)?.focus();
+  return true;
+}
+
+function clickFirst(selector) {
+  const element = $(selector);
+  element?.click();
+  return element !== null;
+}
+
+// The module of a list may take a key for the row that has the focus.
+function sendRowKey(key) {
+  const row = document.activeElement?.closest("[data-row]");
+  return Boolean(row) && !emit("refract:row-key", { key, row }, row);
+}
+
+function focusOmnibox() {
+  const input = $("#omnibox");
+  input?.focus();
+  input?.select();
+  return input !== null;
+}
+
+function runShortcut(key) {
+  if (goUntil > Date.now()) {
+    goUntil = 0;
+    return clickFirst(`[data-go="${CSS.escape(key)}"]`);
+  }
+  switch (key) {
+    case "g":
+      goUntil = Date.now() + GO_MS;
+      return true;
+    case "?":
+      return openDialog("keys");
+    case "/":
+      return focusOmnibox();
+    case "j":
+      return moveRow(1);
+    case "k":
+      return moveRow(-1);
+    default:
+      return /^[a-z#]$/.test(key) && (sendRowKey(key) || clickFirst(`[data-key="${CSS.escape(key)}"]`));
+  }
+}
+
+function leave(target) {
+  const menu = $("details[data-dismiss][open]");
+  closeMenus();
+  if (menu) $("summary", menu).focus();
+  else if (target.matches("input, textarea, select, [contenteditable]")) target.blur();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.isComposing) return;
+  if ((event.metaKey || event.ctrlKey) && !event.altKey && event.key.toLowerCase() === "k") {
+    if (focusOmnibox()) event.preventDefault();
+  } else if (event.key === "Escape") {
+    leave(event.target);
+  } else if (!hasModifier(event) && !isTextField(event.target) && !$("dialog[open]") && runShortcut(event.key)) {
+    event.preventDefault();
+  }
+});
+
+// ---- times -----------------------------------------------------------------------------------------------------------
+
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const MINUTE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const AGE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
+const UNIT_SECONDS = { year: 31_557_600, month: 2_629_800, week: 604_800, day: 86_400, hour: 3_600, minute: 60 };
+
+function formatAge(at) {
+  const seconds = (at - Date.now()) / 1_000;
+  for (const [unit, size] of Object.entries(UNIT_SECONDS)) {
+    if (Math.abs(seconds) >= size) return AGE.format(Math.trunc(seconds / size), unit);
+  }
+  return Math.abs(seconds) < 5 ? "just now" : AGE.format(Math.trunc(seconds), "second");
+}
+
+const MOMENTS = { age: formatAge, time: (at) => MINUTE.format(at) };
+
+onShown((within) => {
+  for (const time of $$("time[data-moment]", within)) {
+    const at = new Date(time.dateTime);
+    time.textContent = MOMENTS[time.dataset.moment]?.(at) ?? DAY.format(at);
+    time.title = at.toLocaleString();
+  }
+});
+
+// ---- htmx ------------------------------------------------------------------------------------------------------------
+
+document.addEventListener("htmx:configRequest", (event) => {
+  if (event.detail.verb !== "get") event.detail.headers["X-CSRF-Token"] = csrfToken();
+});
+document.addEventListener("htmx:afterSwap", (event) => emit("refract:shown", { within: event.target }));
+document.addEventListener("htmx:beforeSwap", (event) => {
+  // A form answered by a whole page: only a part of it is shown, but its toasts are too.
+  const html = event.detail.serverResponse ?? "";
+  if (html.includes("data-toast")) adoptToasts(parseHtml(html));
+  if (event.detail.xhr.status === 422) event.detail.shouldSwap = true;
+});
+document.addEventListener("htmx:sendError", () =>
+  showToast({ message: "The server did not answer. Look before you try again.", kind: "wrong" }),
+);
+
+// ---- the rest --------------------------------------------------------------------------------------------------------
+
+for (const input of $$("[data-echo]")) {
+  const echo = document.getElementById(input.dataset.echo);
+  input.addEventListener("input", () => {
+    echo.textContent = input.value.trim() || input.placeholder;
+  });
+}
+
+// How much waits for review or a decision, on pages that do not know. A page that is left meanwhile needs no number.
+for (const badge of $$("[data-waiting]")) {
+  getText(badge.dataset.waiting).then(
+    (html) => {
+      badge.innerHTML = html;
+    },
+    () => {},
+  );
+}
+
+if (/Mac|iPhone|iPad/.test(navigator.platform)) for (const key of $$("[data-mod]")) key.textContent = "⌘";
+
+// Days begin where the visitor is: the server asks for nothing more than the name of the zone.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
+// biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is not in every browser we support
+document.cookie = `refract_zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=lax`;
+
+showTheme();

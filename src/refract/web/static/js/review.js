@@ -1,0 +1,62 @@
+// The review deck by keyboard: digits take a tag or leave it, y all, n none, Enter files, Backspace discards, z undoes.
+
+import { $, $$, hasModifier, isTextField } from "./dom.js";
+
+const REFRESH_MS = 4_000;
+
+function tickAll(checked) {
+  for (const box of $$("[data-proposal]")) box.checked = checked;
+}
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-all]")) tickAll(true);
+  if (event.target.closest("[data-none]")) tickAll(false);
+});
+
+// Each of these returns whether it took the key.
+
+function confirmFromField(event) {
+  if (event.key !== "Enter" || !event.target.matches("[data-deck-form] input:not([type=checkbox])")) return false;
+  $("[data-confirm]")?.click(); // a field's own Enter would press the first button
+  return true;
+}
+
+function decide(event) {
+  if (!$("[data-deck-form]")) return false;
+  if (/^[1-9]$/.test(event.key)) $$("[data-proposal]")[Number(event.key) - 1]?.click();
+  else if (event.key === "Enter" && !event.target.closest("a, button, summary")) $("[data-confirm]").click();
+  else if (event.key === "Backspace") $("[data-discard]").click();
+  else return false;
+  return true;
+}
+
+function undoLast(event) {
+  const undo = event.key === "z" ? $$("#toasts [data-toast-undo]").at(-1) : undefined;
+  undo?.requestSubmit();
+  return undo !== undefined;
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.isComposing || hasModifier(event)) return;
+  const typing = isTextField(event.target);
+  const inDialog = $("dialog[open]") !== null;
+  const taken =
+    (!inDialog && confirmFromField(event)) || (!inDialog && !typing && decide(event)) || (!typing && undoLast(event));
+  if (taken) event.preventDefault();
+});
+
+// j and k walk the queue like any list of rows, and show what they come to.
+document.addEventListener("keydown", (event) => {
+  if (!["j", "k"].includes(event.key) || isTextField(event.target) || hasModifier(event)) return;
+  const queue = $$("[data-queue]");
+  const current = queue.findIndex((item) => item.hasAttribute("aria-current"));
+  const next = queue[current + (event.key === "j" ? 1 : -1)];
+  if (next) location.assign(next.href);
+});
+
+// While a page is being read the deck is refreshed, unless the user is at work in it.
+setInterval(() => {
+  const deck = $("[data-busy]");
+  if (!deck || document.hidden || deck.contains(document.activeElement) || !window.htmx) return;
+  window.htmx.ajax("GET", deck.dataset.busy, { target: "#deck", select: "#deck", swap: "outerHTML" });
+}, REFRESH_MS);

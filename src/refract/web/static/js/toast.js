@@ -1,0 +1,56 @@
+// Messages that appear at the edge of the page, some with an undo button, and go by themselves.
+// The server shows one by the response header HX-Trigger: {"refract:toast": {message, kind, undo}}.
+
+import { $, $$, emit } from "./dom.js";
+
+const SHORT_MS = 6_000;
+const UNDO_MS = 20_000;
+const ICONS = { done: "circle-check", note: "info", wrong: "circle-alert" };
+
+/** Let a toast close by its button or after a while. It stays while the pointer or the focus is on it. */
+export function watchToast(toast) {
+  const undo = $("[data-toast-undo]", toast);
+  let timer;
+  const close = () => toast.remove();
+  const start = () => {
+    timer = setTimeout(close, undo ? UNDO_MS : SHORT_MS);
+  };
+  const stop = () => clearTimeout(timer);
+  $("[data-toast-close]", toast).addEventListener("click", close);
+  toast.addEventListener("pointerenter", stop);
+  toast.addEventListener("pointerleave", start);
+  toast.addEventListener("focusin", stop);
+  toast.addEventListener("focusout", start);
+  // A page that can undo without a reload prevents the default of this event.
+  undo?.addEventListener("submit", (event) => {
+    if (emit("refract:undo", { action: undo.action }, undo)) return;
+    event.preventDefault();
+    close();
+  });
+  if (!toast.classList.contains("toast-wrong")) start();
+}
+
+/** Show a message. `kind` is done, note or wrong; `undo` is the address of an undo form. */
+export function showToast({ message, kind = "done", undo = null }) {
+  const toast = $("#toast-template").content.firstElementChild.cloneNode(true);
+  toast.classList.replace("toast-done", `toast-${kind}`);
+  $("[data-toast-message]", toast).textContent = message;
+  const shape = $("use", toast);
+  shape.setAttribute("href", shape.getAttribute("href").replace(/#.*/, `#${ICONS[kind]}`));
+  if (undo) $("[data-toast-undo]", toast).action = undo;
+  else $("[data-toast-undo]", toast).remove();
+  $("#toasts").append(toast);
+  watchToast(toast);
+}
+
+/** Show the toasts of another page here. */
+export function adoptToasts(page) {
+  for (const toast of $$("#toasts [data-toast]", page)) {
+    const adopted = document.importNode(toast, true);
+    $("#toasts").append(adopted);
+    watchToast(adopted);
+  }
+}
+
+document.addEventListener("refract:toast", (event) => showToast(event.detail));
+$$("[data-toast]").forEach(watchToast);

@@ -1,0 +1,183 @@
+"""Provocations of links, their names, people and destinations."""
+
+from datetime import timedelta
+
+from pydantic import SecretStr
+
+from refract.core.runtime import Runtime
+from refract.links import service
+from refract.links.access import LinkCaller as LinkActor
+from refract.links.models import InvitedRole, LinkInvitation
+from refract.links.safety.blocked_domains import block_domain
+from refract.links.safety.models import UrlVerdict
+from refract.links.safety.queries import UrlFinding, store_checks
+from tests import make
+from tests.errors.provoking import provokes, sends
+from tests.errors.site import Asking, Site, unique
+
+BLOCKED = "https://blocked.example/page"
+DANGEROUS = "https://dangerous.example/page"
+_LINK = "/links/{link_id}"
+_KEY = SecretStr("key")
+_SECOND = timedelta(seconds=1)
+
+
+async def link_to(asking: Asking, destination: str = make.DESTINATION, **given: object) -> str:
+    async with asking.rt.db.write() as session:
+        return str((await make.link(session, asking.rt, asking.world.owner, destination, **given)).id)
+
+
+async def block(rt: Runtime) -> None:
+    async with rt.db.write() as session:
+        await block_domain(session, "blocked.example", reason="test", by=None, at=rt.clock.now())
+
+
+async def checked_site(asking: Asking) -> Site:
+    """Return the site with a checking service, which found one address dangerous and cannot be asked again."""
+    async with asking.rt.db.write() as session:
+        await store_checks(session, {DANGEROUS: UrlFinding(UrlVerdict.BAD, "MALWARE")}, asking.rt.clock.now())
+    return asking.site.with_settings(safe_browsing_key=_KEY, safe_browsing_url="http://127.0.0.1:9/")
+
+
+sends("INVALID_URL", "POST /links", f"PATCH {_LINK}", json={"destination": "ftp://example.com/"})
+sends("LINK_LOOP", "POST /links", f"PATCH {_LINK}", json={"destination": "http://go.test/roadmap"})
+sends("INVALID_TAG", "POST /links", f"PATCH {_LINK}", json={"destination": make.DESTINATION, "tags": ["<>"]})
+sends("TOO_MANY_TAGS", "POST /links", f"PATCH {_LINK}", json={"destination": make.DESTINATION, "tags": [f"t{n}" for n in range(21)]})
+sends("PAST_EXPIRY", "POST /links", f"PATCH {_LINK}", json={"destination": make.DESTINATION, "expires_at": "2020-01-01T00:00:00Z"})
+sends("PAST_EXPIRY", f"POST {_LINK}/renew", json={"expires_at": "2020-01-01T00:00:00Z"})
+sends("INVALID_SLUG", "POST /links", json={"destination": make.DESTINATION, "names": ["a b"]})
+sends("INVALID_SLUG", f"POST {_LINK}/names", json={"name": "a b"})
+sends("SLUG_RESERVED", "POST /links", json={"destination": make.DESTINATION, "names": ["api"]})
+sends("SLUG_RESERVED", f"POST {_LINK}/names", json={"name": "api"})
+sends("SORT_UNAVAILABLE", "GET /links", query={"owner": "public", "sort": "clicks"})
+sends("ADMINISTRATORS_ONLY", "GET /links", query={"owner": "all"})
+sends("USER_NOT_FOUND", *(f"POST {_LINK}/{what}" for what in ("owners", "transfer", "shares")), json={"email": "nobody@example.com"})
+sends("SHARE_EXISTS", f"POST {_LINK}/shares", json={"email": "rita@example.com"})
+sends("OWNER_EXISTS", f"POST {_LINK}/owners", f"POST {_LINK}/shares", json={"email": "carl@example.com"})
+sends("OWNER_EXISTS", f"POST {_LINK}/transfer", json={"email": "olga@example.com"})
+sends("INVALID_DOMAIN", "POST /admin/blocked-domains", json={"domain": "not a domain"})
+
+
+@provokes("BLOCKED_DESTINATION", "POST /links", f"PATCH {_LINK}")
+async def blocked_destination(asking: Asking) -> None:
+    await block(asking.rt)
+    await asking.ask(json={"destination": BLOCKED})
+
+
+@provokes("MALICIOUS_URL", "POST /links", f"PATCH {_LINK}")
+async def dangerous_destination(asking: Asking) -> None:
+    await asking.ask(json={"destination": DANGEROUS}, site=await checked_site(asking))
+
+
+@provokes("BLOCKED_DESTINATION", f"POST {_LINK}/history/{{version}}/revert")
+async def destination_that_was_blocked_since(asking: Asking) -> None:
+    link_id = await link_to(asking, "https://blocked-later.example/")
+    async with asking.rt.db.write() as session:
+        await block_domain(session, "blocked-later.example", reason="test", by=None, at=asking.rt.clock.now())
+    await asking.ask(await asking.target(link_id=link_id))
+
+
+@provokes("MALICIOUS_URL", f"POST {_LINK}/history/{{version}}/revert")
+async def destination_that_was_found_dangerous_since(asking: Asking) -> None:
+    link_id = await link_to(asking, DANGEROUS)
+    await asking.ask(await asking.target(link_id=link_id), site=await checked_site(asking))
+
+
+@provokes("LINK_LOOP", f"POST {_LINK}/history/{{version}}/revert")
+async def destination_that_became_our_own(asking: Asking) -> None:
+    """The installation moved to the host that a link leads to."""
+    link_id = await link_to(asking, "http://moved.test/page")
+    moved = asking.site.with_settings(base_url="http://moved.test")
+    await asking.ask(await asking.target(link_id=link_id), site=moved, more={"Host": "moved.test"})
+
+
+@provokes("SLUG_TAKEN", "POST /links")
+async def taken_name_of_a_new_link(asking: Asking) -> None:
+    await link_to(asking, name=(name := unique()))
+    await asking.ask(json={"destination": make.DESTINATION, "names": [name]})
+
+
+@provokes("SLUG_TAKEN", f"POST {_LINK}/names")
+async def taken_name(asking: Asking) -> None:
+    await link_to(asking, name=(name := unique()))
+    await asking.ask(json={"name": name})
+
+
+@provokes("TOO_MANY_NAMES", f"POST {_LINK}/names")
+async def fifty_first_name(asking: Asking) -> None:
+    await asking.ask(await asking.target(link_id=await link_to(asking, names=[unique() for _ in range(50)])))
+
+
+_DELETED = ("names", "disable", "renew", "owners", "transfer", "shares", "history/{version}/revert")
+
+
+@provokes("INVALID_STATE_TRANSITION", f"PATCH {_LINK}", *(f"POST {_LINK}/{step}" for step in _DELETED))
+async def change_of_a_deleted_link(asking: Asking) -> None:
+    link_id = await link_to(asking)
+    async with asking.rt.db.write() as session:
+        await service.delete_link(session, LinkActor(asking.world.owner.id), int(link_id), asking.rt.clock.now())
+    await asking.ask(await asking.target(link_id=link_id))
+
+
+@provokes("INVALID_STATE_TRANSITION", f"POST {_LINK}/enable")
+async def active_link_that_is_enabled(asking: Asking) -> None:
+    await asking.ask(await asking.target(link_id=await link_to(asking)))
+
+
+@provokes("NOTHING_TO_UNDO", f"POST {_LINK}/undo")
+async def new_link_that_is_undone(asking: Asking) -> None:
+    await asking.ask(await asking.target(link_id=await link_to(asking)))
+
+
+@provokes("ONLY_ADMINISTRATORS", f"POST {_LINK}/enable", f"POST {_LINK}/undo")
+async def link_that_an_administrator_disabled(asking: Asking) -> None:
+    link_id = await link_to(asking)
+    async with asking.rt.db.write() as session:
+        await service.disable_link(session, LinkActor(asking.world.admin.id, is_admin=True), int(link_id), asking.rt.clock.now())
+    await asking.ask(await asking.target(link_id=link_id))
+
+
+@provokes("RENEWAL_NEEDED", f"POST {_LINK}/enable")
+async def disabled_link_that_expired(asking: Asking) -> None:
+    soon = asking.rt.clock.now().replace(microsecond=0) + _SECOND
+    link_id = await link_to(asking, expires_at=soon)
+    async with asking.rt.db.write() as session:
+        await service.disable_link(session, LinkActor(asking.world.owner.id), int(link_id), asking.rt.clock.now())
+    asking.rt.clock.advance(2)  # type: ignore[attr-defined]  # a ManualClock
+    await asking.ask(await asking.target(link_id=link_id))
+
+
+@provokes("EMAIL_AMBIGUOUS", *(f"POST {_LINK}/{what}" for what in ("owners", "transfer", "shares")))
+async def email_of_two(asking: Asking) -> None:
+    email = f"{unique('twin')}@example.com"
+    async with asking.rt.db.write() as session:
+        for _ in range(2):
+            await make.person(session, asking.rt, unique("twin"), email=email)
+    await asking.ask(json={"email": email})
+
+
+@provokes("TOO_MANY_INVITATIONS", f"POST {_LINK}/owners", f"POST {_LINK}/transfer")
+async def one_invitation_too_many(asking: Asking) -> None:
+    link_id = await link_to(asking)
+    async with asking.rt.db.write() as session:
+        for _ in range(20):
+            invited = await make.person(session, asking.rt, unique("invited"))
+            offered = await service.invite_owner(
+                session, LinkActor(asking.world.owner.id), int(link_id), invited.email, InvitedRole.OWNER, asking.rt.clock.now()
+            )
+            assert isinstance(offered, LinkInvitation)
+    await asking.ask(await asking.target(link_id=link_id))
+
+
+@provokes("PRIMARY_OWNER_PROTECTED", f"DELETE {_LINK}/owners/{{user_id}}")
+async def primary_owner_that_is_removed(asking: Asking) -> None:
+    await asking.ask(await asking.target(user_id=str(asking.world.owner.id)))
+
+
+@provokes("INVALID_STATE_TRANSITION", "POST /me/invitations/{invitation_id}/accept")
+async def invitation_to_a_deleted_link(asking: Asking) -> None:
+    path = await asking.target()
+    async with asking.rt.db.write() as session:
+        invitation = await session.get_one(LinkInvitation, int(asking.world.made["invitation_id"]))
+        await service.delete_link(session, LinkActor(invitation.inviter_id), invitation.link_id, asking.rt.clock.now())
+    await asking.ask(path)

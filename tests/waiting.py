@@ -1,0 +1,39 @@
+"""Waiting for a condition. The limit is generous, because a busy machine is slow and a test does not measure time."""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+
+PATIENCE = 60.0
+
+Condition = Callable[[], object] | Callable[[], Awaitable[object]]
+
+
+async def eventually(condition: Condition, timeout: float = PATIENCE, *, pause: float = 0.02) -> None:  # noqa: ASYNC109 - a test waits here
+    """Wait until the condition holds; fail with its source if it does not within the time."""
+    deadline = time.monotonic() + timeout
+    while True:
+        found = condition()
+        if await found if inspect.isawaitable(found) else found:
+            return
+        assert time.monotonic() < deadline, _overdue(condition, timeout)
+        await asyncio.sleep(pause)
+
+
+def eventually_blocking(
+    condition: Callable[[], object], timeout: float = PATIENCE, *, pause: float = 0.05, explain: Callable[[], object] = str
+) -> None:
+    """Wait as `eventually` does, in a test without an event loop; `explain` adds to the failure, say a server's log."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"{_overdue(condition, timeout)}\n{explain()}"
+        time.sleep(pause)
+
+
+def _overdue(condition: Callable[[], object], timeout: float) -> str:
+    try:
+        source = inspect.getsource(condition).strip()
+    except (OSError, TypeError):
+        source = repr(condition)
+    return f"not within {timeout:g} s: {source}"

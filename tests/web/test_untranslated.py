@@ -1,0 +1,203 @@
+"""No words outside the catalogues: every template is rendered in a pseudo-locale, and text that is not bracketed is found."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from refract.web.i18n import ENGLISH, use_locale
+from tests.browser.gallery import environment
+from tests.browser.samples import PAGES
+from tests.pseudo import CLOSING, OPENING, PSEUDO
+
+SOURCE = Path(__file__).parents[2] / "src/refract"
+NOT_CONVERTED: frozenset[str] = frozenset(
+    {
+        "admin/audit_log.html",
+        "admin/blocked_domains.html",
+        "admin/deleted_accounts.html",
+        "admin/index.html",
+        "admin/jobs.html",
+        "admin/lists.html",
+        "admin/people.html",
+        "admin/reports.html",
+        "home/api_docs.html",
+        "identity/settings.html",
+        "library/import.html",
+        "library/imports.html",
+        "library/index.html",
+        "library/item.html",
+        "library/review.html",
+        "library/rules.html",
+        "links/detail.html",
+        "links/form.html",
+        "links/index.html",
+        "links/invitations.html",
+        "lists/add.html",
+        "lists/builder.html",
+        "lists/index.html",
+        "lists/public.html",
+        "redirect/gone.html",
+        "redirect/not_found.html",
+        "redirect/preview.html",
+        "reports/form.html",
+        "reports/received.html",
+        "tags/index.html",
+    }
+)
+"""Templates that still hold English. Whoever converts one deletes its line; nothing is ever added."""
+NOT_CONVERTED_PAGES: frozenset[str] = frozenset(
+    {
+        "admin/pages/people.py",
+        "admin/pages/lists.py",
+        "admin/pages/operations.py",
+        "admin/pages/reports.py",
+        "identity/pages/settings.py",
+        "library/pages/detail.py",
+        "library/pages/review.py",
+        "library/pages/rules.py",
+        "library/pages/browse.py",
+        "library/pages/tags.py",
+        "library/pages/import_export.py",
+        "links/pages/editor.py",
+        "links/pages/invitations.py",
+        "links/pages/index.py",
+        "lists/pages/picker.py",
+        "lists/pages/detail.py",
+        "redirect/asgi.py",
+        "reports/pages.py",
+        "tags/pages.py",
+    }
+)
+"""Modules that still pass English to a page, likewise."""
+SPOKEN = {"aria-label", "aria-description", "title", "placeholder", "alt", "label"}
+"""Attributes that people read or hear."""
+SILENT = {"script", "style", "code", "kbd", "time"}
+"""Elements whose text is not ours to translate: programs, keys, and moments, which `date` and `datetime` have formatted."""
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "path", "rect", "use"}
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_NAMES = re.compile(r"\w+://\S+|xn--\S+|\bRefract\b")
+"""Addresses, hosts in ASCII, and our own name."""
+
+
+class Reader(HTMLParser):
+    """Reads a page aloud, and remembers every text outside brackets."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.outside: list[str] = []
+        self._depth = 0
+        self._silent: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag not in VOID and (self._silent or tag in SILENT or given.get("translate") == "no"):
+            self._silent.append(tag)
+        spoken = [value or "" for name, value in attrs if name in SPOKEN]
+        if tag == "meta" and given.get("name") == "description":
+            spoken.append(given.get("content") or "")
+        if tag == "input" and given.get("type") in {"submit", "button"}:
+            spoken.append(given.get("value") or "")
+        self.outside += [_strip_brackets(text)[0] for text in spoken if not self._silent or tag in SILENT]
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._silent and tag == self._silent[-1]:
+            self._silent.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            text, self._depth = _strip_brackets(data, self._depth)
+            self.outside.append(text)
+
+
+def _strip_brackets(text: str, depth: int = 0) -> tuple[str, int]:
+    """Return what stands outside brackets, and how deep inside of them the text ends."""
+    kept = []
+    for character in text:
+        depth += (character == OPENING) - (character == CLOSING)
+        if depth == 0 and character != CLOSING:
+            kept.append(character)
+    return "".join(kept), depth
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Return every text in the data of a sample, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _texts_in(key)
+            yield from _texts_in(inner)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for inner in value:
+            yield from _texts_in(inner)
+    elif isinstance(value, BaseModel):
+        yield from _texts_in(value.model_dump())
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from _texts_in(getattr(value, field.name))
+    elif hasattr(value, "__dict__") and not isinstance(value, type | Enum):
+        yield from _texts_in({name: inner for name, inner in vars(value).items() if not name.startswith("_")})
+
+
+def find_untranslated(name: str) -> list[str]:
+    """Return the texts of a sample page that come neither from a catalogue nor from its data."""
+    page = PAGES[name]
+    with use_locale(PSEUDO):
+        reader = Reader()
+        reader.feed(environment().get_template(page.template).render(page.context))
+    data = "\n".join(" ".join(text.split()) for text in _texts_in(page.context)).casefold()
+    texts = [" ".join(_NAMES.sub("", text).split()).strip(" ·,.:;/+()“”…→") for text in reader.outside]
+    return sorted({text for text in texts if _LETTERS.search(text) and text.casefold() not in data})
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_words_outside_the_catalogues(name: str) -> None:
+    if not PAGES[name].template.startswith("gallery_") and PAGES[name].template not in NOT_CONVERTED:
+        assert find_untranslated(name) == []
+
+
+def test_what_is_converted_is_taken_off_the_list() -> None:
+    found = {PAGES[name].template for name in PAGES if find_untranslated(name)}
+
+    assert found >= NOT_CONVERTED
+
+
+def test_a_page_in_english_after_one_in_another_language_is_english() -> None:
+    """A template that is imported is evaluated once: words at its top level would stay in the language that came first."""
+    env = environment()
+    for page in PAGES.values():
+        with use_locale(PSEUDO):
+            env.get_template(page.template).render(page.context)
+    for name, page in PAGES.items():
+        with use_locale(ENGLISH):
+            assert OPENING not in env.get_template(page.template).render(page.context), name
+
+
+def _english_arguments(module: Path) -> Iterator[str]:
+    """Return literals that a module passes to a page as its title, or to the next page as a message."""
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        titles = [keyword.value for keyword in node.keywords if keyword.arg == "page_title"] if function in {"respond", "page"} else []
+        said = node.args[2:3] if function == "say" else []
+        for value in [*titles, *said]:
+            parts = value.values if isinstance(value, ast.JoinedStr) else [value]
+            if any(isinstance(part, ast.Constant) and _LETTERS.search(_NAMES.sub("", str(part.value))) for part in parts):
+                yield ast.unparse(value)
+
+
+def test_titles_and_messages_of_pages_are_translated() -> None:
+    found = {str(path.relative_to(SOURCE)): list(_english_arguments(path)) for path in SOURCE.rglob("*.py")}
+
+    assert {module for module, literals in found.items() if literals} == NOT_CONVERTED_PAGES
