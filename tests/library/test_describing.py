@@ -1,9 +1,9 @@
 """The offline tier's parts, without a database: sentences, summaries, phrases, rules, examples."""
 
 import pytest
-from refract.library.enrich.language import is_cjk, split_sentences, stem_words
 
 from refract.core.settings.model import Settings
+from refract.library.enrichment.language import is_cjk, split_sentences, stem_words
 from refract.library.enrichment.offline import build_word_profile, describe_offline, suggest_tags
 from refract.library.enrichment.phrases import extract_key_phrases
 from refract.library.enrichment.prompt import parse_response

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from refract.core.text import fold_text
-from refract.library.enrich.language import count_run, is_cjk, stem_words, weigh_words
+from refract.library.enrichment.language import count_run, is_cjk, stem_words, weigh_words
 from refract.library.enrichment.neighbours import score_tags
 from refract.library.enrichment.phrases import extract_key_phrases
 from refract.library.enrichment.rules import is_match

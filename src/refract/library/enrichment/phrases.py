@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from refract.core.text import fold_text
 from refract.core.words import CJK
-from refract.library.enrich.language import STOP, is_cjk, stem
+from refract.library.enrichment.language import STOP, is_cjk, stem
 
 _MAX_TEXT_LENGTH = 20_000
 _PROPER_NAME = re.compile(r"(?<=[a-z,;:0-9)] )((?:[A-Z][\w+#.]*|[A-Z]{2,})(?: [A-Z][\w+#]*){0,2})")

@@ -4,7 +4,7 @@ import re
 from urllib.parse import urlsplit
 
 from refract.core.text import fold_text, make_excerpt
-from refract.library.enrich.language import count_run, stem_words
+from refract.library.enrichment.language import count_run, stem_words
 from refract.library.errors import InvalidRule
 
 _HOST = re.compile(r"^(?:\*\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)(/\S*)?$")

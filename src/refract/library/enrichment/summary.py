@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from refract.library.enrich.language import drop_stop_words, is_cjk, split_sentences, stem_words
+from refract.library.enrichment.language import drop_stop_words, is_cjk, split_sentences, stem_words
 
 MAX_SUMMARY_LENGTH = 500
 _MAX_SENTENCES = 3
