@@ -22,7 +22,7 @@ Each script has its ranges in hexadecimal: the first character, and how many mor
 """
 
 # fmt: off
-RANGES: dict[str, str] = {
+SCRIPT_RANGES: dict[str, str] = {
 '''
 
 

@@ -77,7 +77,7 @@ async def key_that_is_used_up(asking: Asking) -> None:
     usage = asking.site.app.api.state.key_usage
     with suppress(RateLimited):
         while True:
-            usage.count(asking.site.exhausted_key)
+            usage.count_key(asking.site.exhausted_key)
     await asking.ask(absent_path(asking.path), headers=asking.site.keys["exhausted"])
 
 

@@ -75,7 +75,7 @@ def sends(code: str) -> Callable[[Scene], Scene]:
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.setattr(db_engine, "LOCK_TIMEOUT", 0.1)  # how long a test waits for a lock and for a connection
+    monkeypatch.setattr(db_engine, "LOCK_TIMEOUT", 1.0)  # how long a test waits for a lock and for a connection
     issuers = {"work": Issuer(url="http://127.0.0.1:9", client_id="refract")}
     return make_settings(tmp_path / "data", database_url=database, issuers=issuers)
 

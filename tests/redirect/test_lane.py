@@ -146,7 +146,7 @@ def test_draining_closes_each_connection_with_its_next_answer(run: Run, station:
         async with station() as here:
             fill(here)
             client = await here.connect()
-            here.traffic.draining = True
+            here.traffic.is_draining = True
             await client.send(get(b"/one") + get(b"/two") + get(b"/a"))
             await client.read()
             assert client.got == ONE_CLOSED

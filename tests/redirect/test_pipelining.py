@@ -212,12 +212,12 @@ def test_connections_of_one_network_have_a_limit(run: Run, station: Open) -> Non
         async with station(limits=ConnectionLimits(connections_per_network=2)) as here:
             here.traffic.count_refusal = lambda reason: refused.update([reason])
             shared = here.traffic
-            entered = [shared.enter(peer) for peer in ("203.0.113.7", "203.0.113.99", "203.0.113.1")]
+            entered = [shared.register(peer) for peer in ("203.0.113.7", "203.0.113.99", "203.0.113.1")]
             assert entered == [b"\xcb\x00\x71", b"\xcb\x00\x71", None]
-            assert shared.enter("203.0.114.1") == b"\xcb\x00\x72"
-            assert [shared.enter("127.0.0.1"), shared.enter("::1"), shared.enter("")] == [b""] * 3
-            shared.leave(b"\xcb\x00\x71")
-            assert shared.enter("203.0.113.1") == b"\xcb\x00\x71"
+            assert shared.register("203.0.114.1") == b"\xcb\x00\x72"
+            assert [shared.register("127.0.0.1"), shared.register("::1"), shared.register("")] == [b""] * 3
+            shared.unregister(b"\xcb\x00\x71")
+            assert shared.register("203.0.113.1") == b"\xcb\x00\x71"
             assert refused == {"connections": 1}
 
     run(story())

@@ -144,7 +144,7 @@ class RollupQuery:
         for found in await session.execute(question):
             values: tuple[Any, ...] = tuple(found)
             row = StatsRow._make((*values[1:3], to_seconds(values[3]), *values[4:]))
-            self._groups[values[0]].keep(row)
+            self._groups[values[0]].add_row(row)
 
     def _split_range(self, number: int, begin: int, end: int, parts: bool) -> tuple[list[PartialDay], list[GrainRange]]:
         """A span as ends of settled days and, where it cannot be had so, rows. Only of one target, and not for breakdowns."""
