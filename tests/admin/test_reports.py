@@ -230,7 +230,7 @@ async def test_the_screen_shows_the_queue_and_offers_undo(client: AsyncClient, r
     assert action
     assert "&lt;b&gt;Look&lt;/b&gt;" in page.text
     assert "https://xn--bcher-kva.example/login" in page.text
-    assert '1<span class="unseen"> open reports' in (await client.get("/app/admin/reports/waiting", headers=browser)).text
+    assert '<span class="unseen">, 1 open report</span>' in (await client.get("/app/admin/reports/waiting", headers=browser)).text
 
     done = await client.post(action[1], headers=browser)
 
