@@ -19,7 +19,7 @@ from refract.identity.errors import (
 )
 from refract.identity.models import Scope, UserRole
 from refract.identity.personal_data import PersonalDataHook
-from refract.identity.responses import locale_of
+from refract.identity.responses import get_request_locale
 from refract.limits.errors import RateLimited
 from refract.web.dependencies import Rt
 from refract.web.i18n import set_locale
@@ -41,7 +41,7 @@ async def identify_caller(request: Request, rt: Rt) -> Caller | None:
         known[_CALLER] = await authenticate(request, rt)
     actor: Caller | None = known[_CALLER]
     if actor is not None and known.get("translated"):
-        set_locale(locale_of(request, actor))
+        set_locale(get_request_locale(request, actor))
     return actor
 
 

@@ -33,7 +33,7 @@ def build_user_context(user: User | None) -> dict[str, Any] | None:
     return None if user is None else {"id": str(user.id), "display": user.chosen_name, "email": user.email, "role": user.role}
 
 
-def locale_of(request: Request, actor: Caller | None) -> Locale:
+def get_request_locale(request: Request, actor: Caller | None) -> Locale:
     """Return the language of a page: what the person chose, else what the browser asks for."""
     preference = actor.user.preferences.get("locale") if actor else None
     return choose_locale(preference, request.headers.get("accept-language", ""))
@@ -54,7 +54,7 @@ def render_response(
     rt: Runtime = request.app.state.rt
     said = flash.read(request, rt)
     visit = bound or get_visit_cookie(request) or secrets.token_urlsafe(16)
-    locale = locale_of(request, actor)
+    locale = get_request_locale(request, actor)
     with use_locale(locale):
         html = _render_template(
             request, actor, template, visit, status=status, page_title=page_title, toasts=[said] if said else [], **context
@@ -71,7 +71,7 @@ def render_fragment(
     request: Request, actor: Caller | None, template: str, *, status: int = 200, bound: str = "", **context: Any
 ) -> HTMLResponse:
     """A piece of a page, for a page that is already there."""
-    locale = locale_of(request, actor)
+    locale = get_request_locale(request, actor)
     with use_locale(locale):
         html = _render_template(request, actor, template, bound, page_title="", **context)
     return _make_html_response(request, html, status, locale)
