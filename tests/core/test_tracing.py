@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from opentelemetry import trace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from sqlalchemy import text
@@ -132,6 +133,23 @@ async def test_a_request_and_what_it_asked_the_database_are_one_trace(rt: Runtim
     assert collector.heads[0].startswith("post /v1/traces ")
     assert "content-type: application/x-protobuf" in collector.heads[0]
     assert collector.resources[0]["service.name"] == "refract-all"
+
+
+async def test_no_framework_traces_beside_us(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FastAPI makes spans with paths and queries as soon as there is a global provider, which an operator may have installed."""
+    traces = traces_of(rt)
+    assert traces is not None
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", traces.provider)
+    assert trace.get_tracer_provider() is traces.provider
+
+    async with collecting(rt.settings.otlp_url or "") as collector, serving(rt) as client:
+        await client.get("/api/v1/names/roadmap?token=hush")
+        await flush(rt)
+
+    assert len(collector.of_kind(Span.SPAN_KIND_SERVER)) == 1
+    assert {span.name for span in collector.of_kind(Span.SPAN_KIND_INTERNAL)} == set()
+    for word in (b"roadmap", b"hush", b"url.path"):
+        assert word not in collector.raw
 
 
 async def test_a_job_that_fails_says_how_and_not_about_what(rt: Runtime) -> None:
