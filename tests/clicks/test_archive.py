@@ -182,12 +182,12 @@ _CHILD = """
 import asyncio, os, random, signal, sys
 from pathlib import Path
 from refract.clicks.archive import service
-from refract.core.runtime import running
-from refract.core.settings import Settings
+from refract.core.runtime import open_runtime
+from refract.core.settings.model import Settings
 
 async def main():
     service.BATCH_SIZES = dict.fromkeys(service.BATCH_SIZES, 40)
-    async with running(Settings(data_dir=Path(sys.argv[1]), database_url=sys.argv[2], secret_key="s" * 40), makes_ids=False) as rt:
+    async with open_runtime(Settings(data_dir=Path(sys.argv[1]), database_url=sys.argv[2], secret_key="s" * 40), makes_ids=False) as rt:
         asyncio.get_running_loop().call_later(float(sys.argv[3]), os.kill, os.getpid(), signal.SIGKILL)
         print("go", flush=True)
         while True:

@@ -180,7 +180,7 @@ class Unlucky(Ingester):
         self.committed = committed
         self.left = 1
 
-    async def _apply(self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch) -> None:
+    async def _apply_batch(self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch) -> None:
         if not self.left or self.committed:
             await super()._apply_batch(spool, position, batch)
         if self.left:

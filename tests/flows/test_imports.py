@@ -13,13 +13,13 @@ CODE = """
 import asyncio, json, sys
 from refract.server import child, process
 from refract.core.log import configure_logging
-from refract.core.runtime import running
-from refract.core.configuring import load_settings
+from refract.core.runtime import open_runtime
+from refract.core.settings.loader import load_settings
 
 async def main():
     settings = load_settings()
     configure_logging(settings)
-    async with running(settings, makes_ids=settings.role != "redirect") as rt:
+    async with open_runtime(settings, makes_ids=settings.role != "redirect") as rt:
         node = process.load_node_class(settings.role)(rt)
         node.protocol_class
         async with node.run_background():
@@ -31,7 +31,7 @@ async def main():
 first = asyncio.run(main())
 print(json.dumps([first, sorted(sys.modules)]))
 """
-COMMAND = "import json, sys; from refract.cli.commands import Commands; Commands()['serve']; print(json.dumps(sorted(sys.modules)))"
+COMMAND = "import json, sys; from refract.cli.commands import LazyCommands; LazyCommands()['serve']; print(json.dumps(sorted(sys.modules)))"
 HEAVY = {"alembic", "duckdb", "numpy", "datasketches", "trafilatura", "ua_parser", "pyarrow", "asyncpg", "asyncmy", "typer", "redis"}
 NEVER = {
     "redirect": HEAVY

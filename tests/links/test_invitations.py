@@ -171,7 +171,7 @@ async def test_pages_invite_answer_and_withdraw(client: AsyncClient, rt: Runtime
     await client.post(f"{page}/owners", headers=hers, data={"email": bob.email})
     assert "Invited" in (await client.get(page, headers=hers | PAGE)).text
     assert "/app/invitations" in (await client.get("/", headers=his | PAGE)).text
-    assert "open invitations" in (await client.get("/app/invitations/waiting", headers=his | PAGE)).text
+    assert ", 1 open invitation<" in (await client.get("/app/invitations/waiting", headers=his | PAGE)).text
     offered = (await client.get("/app/invitations", headers=his | PAGE)).text
     assert "go.test/frame-up" in offered
     async with rt.db.read() as session:

@@ -116,7 +116,7 @@ async def test_colours_are_chosen_in_the_draft_and_go_into_every_edition(client:
     assert code(await client.patch(f"/api/v1/lists/{draft['id']}", headers=me, json={"palette": "plaid"}))[0] == 422
 
     await client.post(f"{path}/publish", headers=me, data={"slug": "reading"})
-    assert '<html lang="en" data-palette="plum">' in (await client.get("/reading", headers=HTML)).text
+    assert '<html lang="en" dir="ltr" data-palette="plum">' in (await client.get("/reading", headers=HTML)).text
     assert (await client.get("/api/v1/public/lists/reading")).json()["palette"] == "plum"
     edition = (await client.post(f"/api/v1/lists/{draft['id']}/editions", headers=me)).json()
     assert edition["palette"] == "plum"

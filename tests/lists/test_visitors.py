@@ -124,8 +124,8 @@ async def test_a_signed_in_browser_claims_what_its_cookie_made_by_editing_it(cli
     assert (await client.patch(f"/api/v1/lists/{draft['id']}", headers=both, json={"title": "Mine"})).status_code == 200
     after = await client.get("/app/lists", headers=both | {"Accept": "text/html"})
 
-    assert "You made a list in this browser" in before.text
-    assert "You made a list in this browser" not in after.text
+    assert "before signing in." in before.text
+    assert "before signing in." not in after.text
     assert (await client.get(f"/api/v1/lists/{draft['id']}", headers=signed_in)).json()["title"] == "Mine"
     assert (await client.get(f"/api/v1/lists/{draft['id']}", headers=creator(token))).status_code == 404
 

@@ -39,7 +39,7 @@ async def count_pending(request: Request, actor: ReadCaller, rt: Rt) -> Response
     """The number beside "Links", for pages that have nothing else to do with it."""
     async with rt.db.read() as session:
         number = await queries.count_invitations(session, actor.user.id, rt.clock.now())
-    return render_fragment(request, actor, "components/waiting_badge.html", number=number, words="open invitations")
+    return render_fragment(request, actor, "components/waiting_badge.html", number=number, kind="invitations")
 
 
 @router.post(f"{PATH}/{{invitation_id}}/accept")
