@@ -8,6 +8,13 @@ from refract.identity.models import User
 from tests import make
 from tests.client import by_cookie
 
+
+@pytest.fixture
+async def ada(rt: Runtime) -> User:
+    async with rt.db.write() as session:
+        return await make.person(session, rt)
+
+
 GERMAN = {"Accept": "text/html", "Accept-Language": "de-AT, en;q=0.5"}
 
 

@@ -169,7 +169,7 @@ async def load_all_lists_page(
     rows = [ListRow(found, owner, count or 0, views or 0) for found, owner, count, views in await session.execute(wanted)]
     hosts = await list_hosts(session, [row.link_list.id for row in rows[:limit]])
     rows = [replace(row, hosts=hosts.get(row.link_list.id, ())) for row in rows]
-    return cursors.build_page(question, rows, limit, lambda row: (row.found.id,))
+    return cursors.build_page(question, rows, limit, lambda row: (row.link_list.id,))
 
 
 def _build_filter_conditions(filters: AllListsFilter) -> list[ColumnElement[bool]]:

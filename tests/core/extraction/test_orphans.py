@@ -16,7 +16,7 @@ from refract.core.metrics import Metrics
 async def main():
     pool = ExtractionPool(SimpleNamespace(settings=SimpleNamespace(extraction_processes=1), metrics=Metrics()))
     await pool.run(ExtractionTask("echo", "builtins:bytes", 5, 60.0, 100), b"x", owner="ada")
-    (child,) = pool._children
+    (child,) = pool._workers
     print(child._process.pid, flush=True)
     await pool.run(ExtractionTask("exec", "builtins:exec", 600, 600.0, 100), sys.argv[1].encode(), owner="ada")
 
