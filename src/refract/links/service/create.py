@@ -57,7 +57,7 @@ async def create_link(session: WriteSession, rt: Runtime, owner: User, new: NewL
     """Create a link: claim its names, queue the recheck of what could not be checked, and charge its owner.
 
     With `find_if_exists` a link that serves as well is returned instead, which is free. The unique key decides contested names;
-    checking first would race. `charged=False` is for an operator at the machine (decision 30). Raises `RateLimited`, and what is
+    checking first would race. `charged=False` is for an operator at the machine. Raises `RateLimited`, and what is
     wrong with the link.
     """
     (result,) = await _create(session, rt, owner, [new])
