@@ -5,7 +5,7 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 Condition = Callable[[], object] | Callable[[], Awaitable[object]]
 

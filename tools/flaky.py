@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 RECORD = "refract/last_run"
-MAX_FLAKY = 3
+MAX_FLAKY = 8
 MAX_REPEATED = 25
 TESTS_FAILED = 1  # pytest's exit status for a complete run in which tests failed
 
