@@ -1,0 +1,31 @@
+"""The naming rules that hold everywhere; `python -m tools.style --list` shows the rest."""
+
+from pathlib import Path
+
+from tools import style
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    assert style.find_repeated_classes(style.read_modules()) == {}
+
+
+def test_exceptions_are_bound_to_exc() -> None:
+    assert style.find_caught_names(style.read_modules()) == []
+
+
+def test_the_measures_see_what_breaks_a_rule(tmp_path: Path) -> None:
+    package = tmp_path / "refract"
+    package.mkdir()
+    (package / "first.py").write_text('"""Whoever asks."""\n\nMOST_ROWS = 5\n\n\nclass Row:\n    pass\n')
+    (package / "second.py").write_text(
+        "from refract.first import Row as Other\n\n\nclass Row(Other):\n    pass\n\n\n"
+        "def run(rows):\n    try:\n        return [one for one in rows]\n    except ValueError as wrong:\n        raise wrong\n"
+    )
+    modules = style.read_modules(package)
+
+    assert set(style.find_repeated_classes(modules)) == {"Row"}
+    assert [spot.text for spot in style.find_caught_names(modules)] == ["wrong"]
+    assert [spot.text for spot in style.find_superlatives(modules)] == ["MOST_ROWS"]
+    assert [spot.text for spot in style.find_dialect(modules)] == ["Whoever"]
+    assert [spot.text for spot in style.find_vague_loops(modules)] == ["one"]
+    assert [spot.path.name for spot in style.find_fragments(modules)] == ["first.py"]
