@@ -58,9 +58,11 @@ async def list_entries(
     if position is not None:
         wanted = wanted.where(ListEntry.position == position)
     rows: list[EntryRow] = []
-    for some in (await session.execute(wanted)).partitions(_BATCH_SIZE):
+    # In parts: fetching a thousand rows and making objects of them takes longer than the loop should be kept.
+    found = await session.stream(wanted.execution_options(yield_per=_BATCH_SIZE))
+    async for some in found.partitions():
         rows += [EntryRow(entry, link, clicks or 0) for entry, link, clicks in some]
-        await asyncio.sleep(0)  # making objects of a thousand rows takes longer than the loop should be kept
+        await asyncio.sleep(0)
     return rows
 
 
